@@ -261,6 +261,34 @@ async def test_a_refused_push(
         assert (questions == 1) == (1 == len(seen(node, "GetTelemetrySubscriptions")))
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [PushTelemetryResponse(error_code=error_codes.THROTTLING_QUOTA_EXCEEDED), Hangup()],
+    ids=["refused", "lost"],
+)
+async def test_what_a_broker_has_not_taken_is_part_of_the_next_push(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    node: ScriptedNode,
+    reply: PushTelemetryResponse | Hangup,
+) -> None:
+    asking(node, delta_temporality=True)
+    node.replies["PushTelemetry"] = lambda _: reply
+    async with pushing(node, network) as client:
+        await client.until_updated()
+        for _ in range(10):
+            await client.request(client.metadata.cluster.nodes[1], HEARTBEAT)
+        await trio.sleep(16)
+        refused = pushes(node)
+        asking(node, delta_temporality=True)
+        await trio.sleep(INTERVAL_SECONDS + 20)
+        [before] = numbers(refused[0])[REQUESTS]
+        [after, *_] = numbers(pushes(node)[len(refused)])[REQUESTS]
+
+    assert 10 <= before.value < after.value
+    assert before.start_ns == after.start_ns < before.time_ns < after.time_ns
+
+
 async def test_more_than_a_broker_takes_is_not_sent(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:

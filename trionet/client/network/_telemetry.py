@@ -209,6 +209,7 @@ class Telemetry:
         response = await self._request(client, api_keys.PUSH_TELEMETRY, body)
         if response.error_code:
             return self._rejected(response.error_code)
+        self._points.acknowledged()
         return subscription.interval_seconds
 
     def _rejected(self, error_code: int) -> float:
@@ -300,20 +301,28 @@ def telemetry_name(metric: Metric) -> str:
 
 
 class TelemetryPoints:
-    """Converts snapshots to data points, keeping the previous values to compute deltas.
+    """Converts snapshots to data points, keeping the acknowledged values to compute deltas.
+
+    The increase of a push that no broker acknowledged is part of the next one.
 
     Args:
         now_ns: the time at which the client was opened, in nanoseconds since the epoch.
     """
 
     def __init__(self, now_ns: int) -> None:
-        self._opened_ns = self._reported_ns = now_ns
-        self._reported: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._opened_ns = self._acknowledged_ns = self._pushed_ns = now_ns
+        self._acknowledged: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._pushed: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def forget(self) -> None:
         """Discard the previous values, so that the next deltas count from the client's opening."""
-        self._reported.clear()
-        self._reported_ns = self._opened_ns
+        self._acknowledged.clear()
+        self._acknowledged_ns = self._opened_ns
+
+    def acknowledged(self) -> None:
+        """Count the next deltas from the points yielded last, which a broker has accepted."""
+        self._acknowledged.update(self._pushed)
+        self._acknowledged_ns = self._pushed_ns
 
     def points(
         self, snapshot: Snapshot, prefixes: tuple[str, ...], now_ns: int, *, is_delta: bool
@@ -324,9 +333,10 @@ class TelemetryPoints:
             snapshot: a snapshot of the client's metrics.
             prefixes: the name prefixes of the requested metrics.
             now_ns: the time of the snapshot, in nanoseconds since the epoch.
-            is_delta: whether to yield the increase of each counter since the preceding call.
+            is_delta: whether to yield the increase of each counter since the last acknowledgement.
         """
-        since_ns, self._reported_ns = self._reported_ns, now_ns
+        self._pushed_ns = now_ns
+        self._pushed.clear()
         for family in snapshot.values():
             name = telemetry_name(family.metric)
             if not name or not name.startswith(prefixes):
@@ -339,9 +349,9 @@ class TelemetryPoints:
                 attributes = {k: v for k, v in zip(keys, sample.labels, strict=True) if v}
                 kind, start_ns, value = PointKind.GAUGE, now_ns, sample.value
                 if is_sum and is_delta:
-                    kind, start_ns = PointKind.DELTA, since_ns
-                    value -= self._reported.get((name, sample.labels), 0.0)
-                    self._reported[name, sample.labels] = sample.value
+                    kind, start_ns = PointKind.DELTA, self._acknowledged_ns
+                    value -= self._acknowledged.get((name, sample.labels), 0.0)
+                    self._pushed[name, sample.labels] = sample.value
                 elif is_sum:
                     kind, start_ns = PointKind.CUMULATIVE, self._opened_ns
                 yield Point(name, kind, value, start_ns, now_ns, attributes)
