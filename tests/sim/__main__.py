@@ -1,6 +1,7 @@
 """`python3 tests sim [--seed N] [--seeds K] [--steps M]`: a broker's life from a seed.
 
-`python3 tests sim first-batches` has short lives of producers in its place, which take less time.
+`python3 tests sim first-batches` has short lives of producers in its place, which take less time;
+`exactly-once` workers that commit by transactions, and `cut-short` records that are not finished.
 """
 
 from __future__ import annotations
@@ -18,26 +19,47 @@ import attrs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sim import first_batches
+from sim import cut_short, exactly_once, first_batches
 from sim.outcome import Outcome
-from sim.planted import BUGS, PRODUCER_BUGS, TRANSACTION_BUGS, planted
+from sim.planted import (
+    BUGS,
+    CUT_SHORT_BUGS,
+    EXACTLY_ONCE_BUGS,
+    PRODUCER_BUGS,
+    TRANSACTION_BUGS,
+    planted,
+)
 from sim.run import run, run_bank
+
+Run = Callable[[int], Outcome]
+"""What is done with a seed."""
 
 LIFE = "life"
 FIRST_BATCHES = "first-batches"
 BANK = "bank"
+EXACTLY_ONCE = "exactly-once"
+CUT_SHORT = "cut-short"
 # How many seeds by default.
-SEEDS = {LIFE: 10, FIRST_BATCHES: 1000, BANK: 100}
+SEEDS = {LIFE: 10, FIRST_BATCHES: 1000, BANK: 100, EXACTLY_ONCE: 500, CUT_SHORT: 500}
+# What has an end of its own, whatever the number of steps.
+SHORT: dict[str, Run] = {
+    FIRST_BATCHES: first_batches.run,
+    EXACTLY_ONCE: exactly_once.run,
+    CUT_SHORT: cut_short.run,
+}
 STEPS = 1000
+# Where planted bugs are found.
+FOUND_BY = {
+    **dict.fromkeys(PRODUCER_BUGS, FIRST_BATCHES),
+    **dict.fromkeys(EXACTLY_ONCE_BUGS, EXACTLY_ONCE),
+    **dict.fromkeys(CUT_SHORT_BUGS, CUT_SHORT),
+}
 # How many seeds each planted bug is searched with at most.
 SEEDS_FOR_BUG = 40
 # Plain lines tell of the progress after so many seeds.
-SEEDS_PER_LINE = {LIFE: 25, FIRST_BATCHES: 500, BANK: 25}
+SEEDS_PER_LINE = {LIFE: 25, FIRST_BATCHES: 500, BANK: 25, EXACTLY_ONCE: 25, CUT_SHORT: 100}
 # With several processes, so many seeds are under way or wait for one.
 SEEDS_AHEAD = 100
-
-Run = Callable[[int], Outcome]
-"""What is done with a seed."""
 
 
 def main(arguments: list[str]) -> int:
@@ -50,16 +72,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=[LIFE, FIRST_BATCHES, BANK],
+        choices=list(SEEDS),
         default=LIFE,
         help=f"a broker's {LIFE}; {FIRST_BATCHES}: short lives of producers of trionet whose first"
-        f" requests are refused or lost; or {BANK}: transactions (default %(default)s)",
+        f" requests are refused or lost; {BANK}: transactions; {EXACTLY_ONCE}: workers of trionet"
+        " that read, write and commit by transactions, and are killed, cancelled and stalled; or"
+        f" {CUT_SHORT}: records whose handling is cut short (default %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, help="the first one (default %(default)s)")
     parser.add_argument(
         "--seeds",
         type=int,
-        help=f"how many (default {SEEDS[LIFE]}, {SEEDS[FIRST_BATCHES]} or {SEEDS[BANK]})",
+        help="how many (default "
+        + ", ".join(f"{what}: {count}" for what, count in SEEDS.items())
+        + ")",
     )
     parser.add_argument(
         "--steps", type=int, default=STEPS, help="of each life (default %(default)s)"
@@ -83,9 +109,9 @@ def main(arguments: list[str]) -> int:
     run_seed: Run = partial(run, steps=chosen.steps, own=chosen.own)
     repeat = f"python3 tests sim --seed {{}} --seeds 1 --steps {chosen.steps}"
     repeat += " --own" * chosen.own
-    if chosen.what == FIRST_BATCHES:
-        run_seed = first_batches.run
-        repeat = f"python3 tests sim {FIRST_BATCHES} --seed {{}} --seeds 1"
+    if chosen.what in SHORT:
+        run_seed = SHORT[chosen.what]
+        repeat = f"python3 tests sim {chosen.what} --seed {{}} --seeds 1"
     elif chosen.what == BANK:
         run_seed = partial(run_bank, steps=chosen.steps)
         repeat = f"python3 tests sim {BANK} --seed {{}} --seeds 1 --steps {chosen.steps}"
@@ -168,8 +194,8 @@ def search(name: str, seeds: range, steps: int) -> Outcome | None:
     """The first run that finds a planted bug."""
     for seed in seeds:
         with planted(name):
-            if name in PRODUCER_BUGS:
-                outcome = first_batches.run(seed)
+            if short := SHORT.get(FOUND_BY.get(name, "")):
+                outcome = short(seed)
             else:
                 outcome = (run_bank if name in TRANSACTION_BUGS else run)(seed, steps)
         if outcome.violation:

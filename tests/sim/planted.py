@@ -24,6 +24,9 @@ from trionet.broker.transactions._transaction import (
     TransactionState,
 )
 from trionet.broker.transactions._transaction_coordinator import TransactionCoordinator
+from trionet.client.consumer.coordinator._classic_member import GroupMetadata
+from trionet.client.consumer.coordinator._commits import Commits
+from trionet.client.consumer.coordinator._consumer_coordinator import ConsumerCoordinator
 from trionet.client.producer.sending import _completion as completion
 from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
 from trionet.client.producer.transactions._transaction_manager import TransactionManager
@@ -244,9 +247,70 @@ PRODUCER_BUGS: dict[str, tuple[Change, ...]] = {
     "pipeline-to-a-stranger": ((PartitionSequences, "may_pipeline", _always),),
     "number-retries-anew": ((TransactionManager, "assign", _number_retries_anew),),
 }
+
+
+def _membership_of_now(_: Any) -> Any:
+    """Offsets are sent as the member that the consumer is now, not that was handed the records."""
+
+    def group_metadata(self: ConsumerCoordinator) -> GroupMetadata:
+        generation, member_id, _ = self._member.generation
+        settings = self._settings
+        return GroupMetadata(settings.group_id, generation, member_id, settings.instance_id)
+
+    return property(group_metadata)
+
+
+def _offsets_of_lost_partitions(_: Any) -> Any:
+    """Offsets are sent though the partitions of the transaction's records were given up."""
+
+    def offsets_to_send(self: Any, since: float) -> Any:
+        del since
+        return self.group_metadata, self._commits.take()
+
+    return offsets_to_send
+
+
+def _finish_with_block(close: Any) -> Any:
+    """The normal end of a consumer's block finishes the record in hand."""
+
+    async def finishing(self: ConsumerCoordinator, *, is_normal: bool) -> None:
+        if is_normal:
+            for state in self._subscription.assignment.states.values():
+                state.finish()
+        await close(self, is_normal=is_normal)
+
+    return finishing
+
+
+def _finish_by_interval(commit: Any) -> Any:
+    """An auto-commit finishes the record in hand."""
+
+    async def finishing(self: Commits) -> None:
+        for state in self._subscription.assignment.states.values():
+            state.finish()
+        await commit(self)
+
+    return finishing
+
+
+#: What is wrong in our consumers that commit by transactions; their workers find it.
+EXACTLY_ONCE_BUGS: dict[str, tuple[Change, ...]] = {
+    "membership-of-now": (
+        (ConsumerCoordinator, "group_metadata", _membership_of_now),
+        (ConsumerCoordinator, "offsets_to_send", _offsets_of_lost_partitions),
+    ),
+}
+
+#: What is wrong in our consumers that commit by themselves; records that are cut short find it.
+CUT_SHORT_BUGS: dict[str, tuple[Change, ...]] = {
+    "finish-with-block": ((ConsumerCoordinator, "close", _finish_with_block),),
+    "finish-by-interval": ((Commits, "commit_finished", _finish_by_interval),),
+}
 BUGS: dict[str, tuple[Change, ...]] = {
     **{name: (change,) for name, change in (BROKER_BUGS | TRANSACTION_BUGS).items()},
     **PRODUCER_BUGS,
+    **EXACTLY_ONCE_BUGS,
+    **CUT_SHORT_BUGS,
 }
 
 

@@ -6,20 +6,24 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import trio
 
-from sim import first_batches
+from sim import cut_short, exactly_once, first_batches
 from sim.__main__ import main
-from sim.planted import BUGS, planted
+from sim.outcome import Outcome
+from sim.planted import BUGS, CUT_SHORT_BUGS, EXACTLY_ONCE_BUGS, planted
 from sim.run import run
 
 TESTS = Path(__file__).resolve().parent.parent
 STEPS = 120
 #: Of first batches: a second or two of the processor's time.
 FIRST_BATCHES_SEEDS = 50
+#: Of workers and members, each of which takes longer.
+WORKERS_SEEDS, CUT_SHORT_SEEDS = 10, 10
 #: Found so early that every run of the tests can see it; `python3 tests sim --planted all` has all.
 FOUND_AT_ONCE = ["acknowledge-before-append", "skip-offset-at-roll", "unmute-too-early"]
 
@@ -131,6 +135,35 @@ def test_a_bug_that_is_planted_in_the_producer_is_found_by_its_first_batches(
         violations = (first_batches.run(seed).violation for seed in range(FIRST_BATCHES_SEEDS))
 
         assert any(found in violation for violation in violations)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXACTLY_ONCE_BUGS)
+def test_a_bug_that_is_planted_in_commits_by_transactions_is_found_by_workers(name: str) -> None:
+    with planted(name):
+        assert any(exactly_once.run(seed).violation for seed in range(WORKERS_SEEDS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CUT_SHORT_BUGS)
+def test_a_bug_that_is_planted_in_auto_commits_is_found_by_records_that_are_cut_short(
+    name: str,
+) -> None:
+    with planted(name):
+        violations = (cut_short.run(seed).violation for seed in range(CUT_SHORT_SEEDS))
+
+        assert any("was not finished" in violation for violation in violations)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run_seed", [exactly_once.run, cut_short.run])
+def test_one_seed_gives_the_same_workers_and_members_twice(
+    run_seed: Callable[[int], Outcome],
+) -> None:
+    first, again, other = (run_seed(seed) for seed in (1, 1, 2))
+
+    assert first.digest == again.digest
+    assert first.digest != other.digest
 
 
 @pytest.mark.slow
