@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from ordeal import first_batches, new_topics
+from ordeal import exactly_once, first_batches, new_topics
 from ordeal.client_log import add_log_argument, log_to
 from ordeal.rigs import RIGS
 from ordeal.run import Outcome, run
@@ -21,7 +21,11 @@ from support.cache import Unavailable
 logger = logging.getLogger("ordeal")
 
 #: Other scenarios: each is chosen by its name in front, and has arguments of its own.
-SCENARIOS: Final = {"first-batches": first_batches.main, "new-topics": new_topics.main}
+SCENARIOS: Final = {
+    "exactly-once": exactly_once.main,
+    "first-batches": first_batches.main,
+    "new-topics": new_topics.main,
+}
 
 DESCRIPTION: Final = """\
 Our producers and consumers while leaders move and brokers are restarted and killed.
@@ -32,6 +36,7 @@ Our producers and consumers while leaders move and brokers are restarted and kil
 
 Other scenarios, each with --help of its own:
 
+  python3 tests ordeal exactly-once    workers commit by transactions, and are killed and stalled
   python3 tests ordeal first-batches   producers begin, and their first batches fail
   python3 tests ordeal new-topics      records for topics that are a moment old
 """

@@ -180,7 +180,7 @@ class Worker:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "max.poll.interval.ms": round(job.poll_seconds * 1000),
-            "max.poll.records": rng.choice((1, 2, 5, 500)),
+            "max.poll.records": 500 if self._is_calm() else rng.choice((1, 2, 5, 500)),
             "isolation.level": rng.choice(("read_committed", "read_uncommitted")),
             **({"group.instance.id": self._name} if is_static else {}),
             **job.keys,
@@ -189,10 +189,11 @@ class Worker:
             "transactional.id": self._name,
             "transaction.timeout.ms": round(job.transaction_seconds * 1000),
         }
-        loops = [self._batches, self._records]
-        is_cooperative = "cooperative" in str(job.keys["partition.assignment.strategy"])
-        if not is_cooperative and not self._is_calm():
-            loops.append(self._several_batches)
+        loops = [self._batches]
+        if not self._is_calm():
+            loops.append(self._records)
+            if "cooperative" not in str(job.keys["partition.assignment.strategy"]):
+                loops.append(self._several_batches)
         loop = rng.choice(loops)
         self._note(f"{self._name} works: {loop.__name__}, {settings}")
         async with (
