@@ -65,6 +65,7 @@ LONG = (
     "test_kafka_cluster.py",
     "test_kafka_transaction_rules.py",
     "test_kafkajs.py",
+    "test_leaving.py",
     "test_producer.py",
     "test_records_matrix.py",
     "test_mixed_groups.py",
