@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -18,6 +19,7 @@ import trio
 from trio.testing import MockClock
 
 from cancellations.cut import Cut, Lag
+from support.breaking_network import BreakingNetwork
 from trionet import (
     Broker,
     Consumer,
@@ -360,3 +362,32 @@ async def outcome_unshielded(call: Call, client: object) -> None:
         await call(client)
     except Exception:  # boundary: whatever the call raises
         pass
+
+
+WAITING = [
+    pytest.param(opened_consumer, anext, id="consumer"),
+    pytest.param(opened_admin, lambda admin: admin.list_topics(), id="admin"),
+]
+
+
+@pytest.mark.parametrize(("opened", "call"), WAITING)
+async def test_call_that_shields_itself_ends_with_the_task_that_it_waits_for(
+    autojump_clock: MockClock,
+    opened: Callable[[MemoryNetwork], AbstractAsyncContextManager[Any]],
+    call: Call,
+) -> None:
+    """Every poll fails, so the task that polls does, whose error leaves the block."""
+    network = BreakingNetwork()
+    network.failures = math.inf
+    ended = None
+
+    async def live() -> None:
+        nonlocal ended
+        async with opened(network) as client:
+            ended = await outcome(call, client)
+            await trio.lowlevel.checkpoint()
+
+    with pytest.raises(OSError, match="the poller has failed"):
+        await live()
+
+    assert ended not in {None, trio.TooSlowError}

@@ -209,6 +209,21 @@ async def test_number_of_a_closed_socket_can_be_registered_again(kind: Readiness
                 readiness.unregister(near.fileno())
 
 
+async def test_backend_works_in_a_cancelled_block(
+    kind: ReadinessKind, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    """Until the block ends, for a task that shields itself."""
+    near, far = pair
+    with trio.CancelScope() as scope:
+        async with opened(kind) as readiness:
+            scope.cancel()
+            with trio.CancelScope(shield=True):
+                readiness.register(near.fileno(), READ)
+                far.send(b"x")
+                assert [(near.fileno(), READ)] == await next_events(readiness)
+                readiness.unregister(near.fileno())
+
+
 @pytest.mark.parametrize("passes", range(4))
 async def test_socket_unregistered_while_its_data_is_being_noticed_is_silent(
     kind: ReadinessKind, pair: tuple[socket.socket, socket.socket], passes: int

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import attrs
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from support.breaking_network import BreakingNetwork
 from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from trionet import (
@@ -25,11 +24,9 @@ from trionet.client.producer._delivery import Delivery
 from trionet.client.producer._producer import Producer
 from trionet.client.producer._settings import ProducerSettings
 from trionet.errors import UnsupportedVersionError
-from trionet.net.wire._readiness import EVENTS_MAX, ReadinessKind
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.init_producer_id import InitProducerIdResponse
 from trionet.testing import MemoryNetwork
-from trionet.testing.memory._readiness import MemoryReadiness
 
 LINGERING = ProducerSettings(linger_seconds=3600.0)
 ONE_IN_FLIGHT = attrs.evolve(AT_ONCE, client=with_requests(in_flight_max=1))
@@ -178,30 +175,6 @@ async def test_brokers_without_idempotent_producers_end_the_producer(
         with pytest.raises(UnsupportedVersionError):
             async with open_producer(leaders.address, AT_ONCE, network=network):
                 await trio.sleep(10)
-
-
-class BreakingNetwork(MemoryNetwork):
-    """Its readiness fails when it is told to.
-
-    Attributes:
-        failures: so many of its polls fail from now on.
-    """
-
-    failures = 0.0
-
-    @asynccontextmanager
-    async def open_readiness(self, kind: ReadinessKind | None) -> AsyncIterator[MemoryReadiness]:
-        async with super().open_readiness(kind) as readiness:
-            poll = readiness.poll
-
-            def maybe_poll(events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
-                if self.failures > 0:
-                    self.failures -= 1
-                    raise OSError("the poller has failed")
-                return poll(events_max)
-
-            readiness.poll = maybe_poll  # type: ignore[method-assign]
-            yield readiness
 
 
 async def test_poll_that_fails_is_tried_again(
