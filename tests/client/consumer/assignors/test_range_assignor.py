@@ -74,6 +74,15 @@ def test_near_partitions_are_preferred_within_the_same_shares() -> None:
     )
 
 
+def test_every_partition_is_assigned_where_the_near_ones_fill_the_larger_shares() -> None:
+    """Three zones, two replicas, and all members in one of the zones."""
+    partitions = {"t0": {n: frozenset({"abc"[n % 3], "abc"[(n + 1) % 3]}) for n in range(5)}}
+
+    assert {"m1": ["t0-0", "t0-2"], "m2": ["t0-1", "t0-3"], "m3": ["t0-4"]} == assign(
+        partitions, {each: at("a") for each in ("m1", "m2", "m3")}
+    )
+
+
 def test_who_cannot_be_near_takes_what_is_left() -> None:
     partitions = {"t0": {n: frozenset({"a"}) for n in range(3)} | {3: frozenset({"b"})}}
 

@@ -8,6 +8,7 @@ gets the same partition numbers in each topic, which joining topics requires.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from ..._topic_partition import TopicPartition
@@ -93,10 +94,14 @@ class _Division:
         racks = {member_racks[each] for each in members if each in member_racks}
         self.racks_matter = racks_matter(racks, racks_by_partition.values())
 
-    def is_near(self, member: str, partition: int) -> bool:
-        """Whether the member has no rack, or its rack contains a replica of the partition."""
+    def racks_of(self, partition: int) -> frozenset[str]:
+        """Return the racks of a partition's replicas."""
+        return self._racks_by_partition[partition]
+
+    def is_near(self, member: str, racks: frozenset[str]) -> bool:
+        """Whether the member has no rack, or its rack is one of these."""
         rack = self._member_racks.get(member)
-        return rack is None or rack in self._racks_by_partition[partition]
+        return rack is None or rack in racks
 
     def room(self, member: str) -> int:
         """Return the number of partitions that a member may still get."""
@@ -106,17 +111,21 @@ class _Division:
     def give(self, member: str, partitions: Sequence[int]) -> None:
         """Assign unassigned partitions to a member, at most as many as :meth:`room` returns."""
         held = self.assigned[member]
-        held += partitions
-        if len(held) > self._share:
+        if len(held) <= self._share < len(held) + len(partitions):
             self._larger_shares -= 1
+        held += partitions
         for partition in partitions:
             del self._free[partition]
 
     def assign_ranges(self, *, near_only: bool = False) -> None:
         """Assign the first unassigned (and near) partitions to each member, up to its share."""
         for member in self.members:
-            candidates = [n for n in self._free if not near_only or self.is_near(member, n)]
-            self.give(member, candidates[: self.room(member)])
+            if not self._free:
+                break
+            candidates = (
+                n for n in self._free if not near_only or self.is_near(member, self.racks_of(n))
+            )
+            self.give(member, list(islice(candidates, self.room(member))))
 
 
 def _divisions(
@@ -146,9 +155,13 @@ def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
 def _assign_alike(topics: Sequence[_Division]) -> None:
     """Assign each partition number, in all topics, to a member near in all of them, if any."""
     first = topics[0]
+    candidates = list(first.members)
     for partition in first.partitions:
-        for member in first.members:
-            if first.room(member) and all(each.is_near(member, partition) for each in topics):
+        racks = frozenset.intersection(*(each.racks_of(partition) for each in topics))
+        for member in tuple(candidates):
+            if not first.room(member):
+                candidates.remove(member)
+            elif first.is_near(member, racks):
                 for topic in topics:
                     topic.give(member, (partition,))
                 break
