@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 
 import attrs
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer.assignors import Assignor, MemberSubscription
+from trionet.client.consumer.assignors import (
+    Assignor,
+    CooperativeStickyAssignor,
+    MemberSubscription,
+    RangeAssignor,
+    StickyAssignor,
+)
+from trionet.client.consumer.assignors._assignor import racks_matter
 
 #: Whole groups take long to think up: a third of the examples, of as many as the run asks for.
 fewer = settings(max_examples=settings().max_examples // 3)
@@ -75,12 +83,49 @@ def check_valid(
         assert {each.topic for each in held} <= set(members[member].topics)
 
 
+def check_assigned(
+    assignor: Assignor,
+    partitions: Partitions,
+    members: Mapping[str, MemberSubscription],
+    assignment: Assignment,
+) -> None:
+    """The assignment is valid, and as even as those of this assignor."""
+    check_valid(partitions, members, assignment)
+    if isinstance(assignor, StickyAssignor | CooperativeStickyAssignor):
+        check_even(members, assignment)
+    elif isinstance(assignor, RangeAssignor):
+        check_topics_even(partitions, members, assignment)
+
+
+def check_topics_even(
+    partitions: Partitions, members: Mapping[str, MemberSubscription], assignment: Assignment
+) -> None:
+    """The shares of every topic differ by one at most."""
+    for topic in partitions:
+        shares = [
+            sum(each.topic == topic for each in assignment[id])
+            for id, member in members.items()
+            if topic in member.topics
+        ]
+        assert max(shares, default=0) - min(shares, default=0) <= 1
+
+
 def check_even(members: Mapping[str, MemberSubscription], assignment: Assignment) -> None:
-    """Nobody could be given something of one who has two or more partitions above (KIP-54)."""
-    for held in assignment.values():
-        for taker, subscription in members.items():
-            if len(held) - len(assignment[taker]) > 1:
-                assert not {each.topic for each in held} & set(subscription.topics)
+    """Nobody could be given something of one who has two or more partitions above (KIP-54).
+
+    Nor by way of others, each of whom passes something on.
+    """
+    owners = {each.topic: set[str]() for held in assignment.values() for each in held}
+    for member, held in assignment.items():
+        for each in held:
+            owners[each.topic].add(member)
+    for taker in assignment:
+        givers = [taker]
+        for member in givers:
+            for topic in members[member].topics:
+                givers += sorted(owners.get(topic, set()).difference(givers))
+        most = max(givers, key=lambda member: len(assignment[member]))
+        assert len(assignment[most]) - len(assignment[taker]) <= 1, f"{most} could give to {taker}"
 
 
 def moves(before: Assignment, after: Assignment) -> dict[TopicPartition, tuple[str, str]]:
@@ -92,6 +137,32 @@ def moves(before: Assignment, after: Assignment) -> dict[TopicPartition, tuple[s
         for each in held
         if member in after and each in holders and holders[each] != member
     }
+
+
+def worth(
+    partitions: Partitions,
+    members: Mapping[str, MemberSubscription],
+    before: Assignment,
+    assignment: Assignment,
+) -> tuple[int, int, int]:
+    """How uneven an assignment is, how many partitions are far, and how many move; less is better.
+
+    It is uneven by the sum of the differences of all pairs of loads (Java: getBalanceScore). A
+    partition is far without a replica in the rack of its member, where racks matter.
+    """
+    loads = [len(held) for held in assignment.values()]
+    uneven = sum(abs(one - other) for one, other in combinations(loads, 2))
+    far = 0
+    if racks_matter(
+        {each.rack_id for each in members.values() if each.rack_id},
+        [racks for topic in partitions.values() for racks in topic.values()],
+    ):
+        far = sum(
+            members[id].rack_id not in {None, *partitions[each.topic][each.partition]}
+            for id, held in assignment.items()
+            for each in held
+        )
+    return uneven, far, len(moves(before, assignment))
 
 
 member_counts = st.integers(1, 5)

@@ -16,6 +16,8 @@ from support.assigning import (
     texts,
     topics,
 )
+from support.rebalancing import Group as RebalancedGroup
+from support.rebalancing import GroupMember
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import CooperativeStickyAssignor, MemberSubscription
 
@@ -95,3 +97,22 @@ def test_no_partition_goes_to_two_members_and_two_rebalances_are_enough(
     assert not moves(between, after)
     check_valid(partitions, members, after)
     check_even(members, after)
+
+
+def test_members_that_are_near_the_same_partitions_do_not_take_turns() -> None:
+    group = RebalancedGroup(
+        cooperative,
+        {
+            "e0": {0: frozenset("bc")},
+            "e1": {0: frozenset("ac"), 1: frozenset("ab")},
+        },
+    )
+    for id, wanted, rack in (
+        ("m0", ["e0", "e1"], "c"),
+        ("m2", ["e0"], "a"),
+        ("m1", ["e0", "e1"], "c"),
+    ):
+        group.members[id] = GroupMember(wanted, rack, instance=id)
+        group.settle()
+
+    assert {"m0": 1, "m1": 1, "m2": 1} == {id: len(held) for id, held in group.owned().items()}

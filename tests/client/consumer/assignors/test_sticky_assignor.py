@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import random
 from graphlib import TopologicalSorter
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.assigning import (
-    TOPICS,
     Assignment,
     Partitions,
     check_even,
@@ -18,9 +18,12 @@ from support.assigning import (
     mixed_groups,
     moves,
     rejoining,
+    subscribed,
     texts,
     topics,
+    worth,
 )
+from support.rebalancing import random_group
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import MemberSubscription, StickyAssignor
 
@@ -33,12 +36,12 @@ def want(*names: str) -> MemberSubscription:
     return MemberSubscription(names)
 
 
-def test_first_assignment_goes_round() -> None:
+def test_first_assignment_goes_round_by_topic() -> None:
     members = {"a": want("t0", "t1"), "b": want("t0", "t1")}
 
     assert {
-        "a": ["t0-0", "t0-1", "t0-2"],
-        "b": ["t1-0", "t1-1", "t1-2"],
+        "a": ["t0-0", "t0-2", "t1-1"],
+        "b": ["t0-1", "t1-0", "t1-2"],
     } == texts(sticky.assign(topics(t0=3, t1=3), members))
 
 
@@ -271,45 +274,23 @@ def test_as_much_as_can_be_stays_where_all_want_the_same(first: Group, second: G
 
 
 @fewer
-@given(equal_groups(), st.randoms(use_true_random=False))
-def test_racks_cost_no_balance_and_come_to_rest(group: Group, rng: random.Random) -> None:
-    partitions, members = group
-    partitions = {
-        name: {n: frozenset(rng.sample("abc", rng.randint(1, 2))) for n in numbers}
-        for name, numbers in partitions.items()
-    }
-    members = {
-        member: MemberSubscription(TOPICS, rack_id=rng.choice(["a", "b", "c", "d", None]))
-        for member in members
-    }
+@given(st.randoms(use_true_random=False))
+def test_no_assignment_is_more_even_or_nearer_or_moves_less(rng: random.Random) -> None:
+    group = random_group(rng, sticky, topics=2, partitions=3, members=3)
+    before = group.owned()
+    partitions, members = group.partitions, group.subscriptions()
 
-    assignment: Assignment = {}
-    told = members
-    for _ in range(sum(map(len, partitions.values())) + 2):
-        before, assignment = assignment, sticky.assign(partitions, told)
-        check_valid(partitions, members, assignment)
-        check_even(members, assignment)
-        told = rejoining(sticky, members, assignment)
-        if before == assignment:
-            break
-    else:
-        pytest.fail("partitions move for ever")
+    after = sticky.assign(partitions, members)
 
-
-@fewer
-@given(mixed_groups(), st.randoms(use_true_random=False))
-def test_racks_cost_no_balance_in_mixed_groups(group: Group, rng: random.Random) -> None:
-    partitions, members = group
-    partitions = {
-        name: {n: frozenset(rng.sample("abc", 1)) for n in numbers}
-        for name, numbers in partitions.items()
-    }
-    members = {
-        member: MemberSubscription(each.topics, rack_id=rng.choice("ab"))
-        for member, each in members.items()
-    }
-
-    assignment = sticky.assign(partitions, members)
-
-    check_valid(partitions, members, assignment)
-    check_even(members, assignment)
+    wanted = sorted(subscribed(partitions, members))
+    takers = [[id for id, each in members.items() if one.topic in each.topics] for one in wanted]
+    possible: list[Assignment] = [
+        {
+            id: [one for one, taker in zip(wanted, chosen, strict=True) if taker == id]
+            for id in members
+        }
+        for chosen in product(*takers)
+    ]
+    assert worth(partitions, members, before, after) == min(
+        worth(partitions, members, before, each) for each in possible
+    )

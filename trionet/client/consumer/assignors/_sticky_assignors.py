@@ -28,10 +28,8 @@ from ._assignor import (
     MemberSubscription,
     PartitionsByTopic,
     RebalanceProtocol,
-    member_racks,
-    ordered_members,
 )
-from ._even_shares import Racks, Shares, pools_of
+from ._cheapest_assignment import cheapest_assignment
 
 
 class StickyAssignor:
@@ -63,7 +61,9 @@ class StickyAssignor:
             for member, subscription in subscriptions_by_member_id.items()
         }
         before = still_wanted(claims, partitions_by_topic, subscriptions_by_member_id)
-        return sticky_assignment(partitions_by_topic, subscriptions_by_member_id, before)
+        return cheapest_assignment(
+            partitions_by_topic, subscriptions_by_member_id, before.owners, before.earlier
+        )
 
 
 class CooperativeStickyAssignor:
@@ -89,7 +89,9 @@ class CooperativeStickyAssignor:
         """See :meth:`.Assignor.assign`. Partitions that must be revoked first are not assigned."""
         claims = {member: _claim(each) for member, each in subscriptions_by_member_id.items()}
         before = still_wanted(claims, partitions_by_topic, subscriptions_by_member_id)
-        assignment = sticky_assignment(partitions_by_topic, subscriptions_by_member_id, before)
+        assignment = cheapest_assignment(
+            partitions_by_topic, subscriptions_by_member_id, before.owners, before.earlier
+        )
         claimants: dict[TopicPartition, set[str]] = {}
         for member, claim in claims.items():
             for partition in claim.partitions:
@@ -129,42 +131,6 @@ def still_wanted(
     return ownership(kept)
 
 
-def sticky_assignment(
-    partitions_by_topic: PartitionsByTopic,
-    subscriptions: Mapping[str, MemberSubscription],
-    before: Ownership,
-) -> dict[str, list[TopicPartition]]:
-    """Return an even assignment that moves as few partitions as possible.
-
-    Args:
-        partitions_by_topic: the existing topics.
-        subscriptions: the subscriptions of all members.
-        before: the owners before the rebalance; see :func:`still_wanted`.
-    """
-    members = ordered_members(subscriptions)
-    pools = pools_of(partitions_by_topic, subscriptions, members)
-    shares = Shares(pools, members)
-    shares.keep(before.owners)
-    shares.fill()
-    shares.settle(before.owners, before.earlier)
-    racks = Racks(partitions_by_topic, member_racks(subscriptions))
-    if racks.matter:
-        # The sizes of the shares stay the same, but their partitions may be nearer.
-        targets = shares.loads
-        near = {
-            partition: member
-            for partition, member in before.owners.items()
-            if not racks.is_far(member, partition)
-        }
-        shares = Shares(pools, members)
-        shares.keep(near, targets)
-        racks.fill_near(shares, targets)
-        shares.keep(before.owners, targets)
-        shares.fill(targets)
-        shares.settle(near, before.earlier)
-    return shares.assignment()
-
-
 @attrs.frozen
 class Claim:
     """A member's claim to the partitions of its last assignment.
@@ -202,7 +168,7 @@ def ownership(claims: Mapping[str, Claim]) -> Ownership:
         claims: the claims, keyed by member id.
     """
     found = Ownership()
-    by_age = sorted(claims.items(), key=lambda item: item[1].generation, reverse=True)
+    by_age = sorted(claims.items(), key=lambda item: (-item[1].generation, item[0]))
     for member, claim in by_age:
         for partition in dict.fromkeys(claim.partitions):
             owner = found.owners.setdefault(partition, member)
