@@ -53,6 +53,7 @@ _MAY_END_WITH: Final = (0, -signal.SIGKILL, -signal.SIGTERM)
 _LOOK_AGAIN_SECONDS: Final = 0.3
 #: Everything has to be copied within this after the last disturbance.
 _PATIENCE_SECONDS: Final = 240.0
+_WRONG_SHOWN: Final = 5
 _CLUSTERS: Final = ("trionet", "kafka")
 _TESTS: Final = Path(__file__).parents[1]
 
@@ -115,7 +116,8 @@ async def _run_all(name: str, chosen: argparse.Namespace) -> int:
             bad += bool(outcome.wrong)
             print(
                 f"{name} seed {seed}, {outcome.seconds:.0f} s: {_listed(outcome.counts)}",
-                *(f"  WRONG: {each}" for each in outcome.wrong),
+                *(f"  WRONG: {each}" for each in outcome.wrong[:_WRONG_SHOWN]),
+                *(["  and more"] if len(outcome.wrong) > _WRONG_SHOWN else []),
                 sep="\n",
                 flush=True,
             )
