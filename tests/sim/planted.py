@@ -285,10 +285,10 @@ def _finish_with_block(close: Any) -> Any:
 def _finish_by_interval(commit: Any) -> Any:
     """An auto-commit finishes the record in hand."""
 
-    async def finishing(self: Commits) -> None:
+    async def finishing(self: Commits, **keywords: Any) -> None:
         for state in self._subscription.assignment.states.values():
             state.finish()
-        await commit(self)
+        await commit(self, **keywords)
 
     return finishing
 
