@@ -12,15 +12,20 @@ import trio
 
 from support.calls import append, create_topic
 from support.client import Client, connect
+from support.group_calls import LEAVE, heartbeat, join, join_alone, sync
 from trionet import Broker, open_broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.assignors import CooperativeStickyAssignor
+from trionet.client.consumer.assignors import CooperativeStickyAssignor, MemberSubscription
+from trionet.client.consumer.assignors._consumer_protocol import encode_subscription
 from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.state._partition_state import EARLIEST
+from trionet.errors import WireFormatError
+from trionet.protocol import error_codes
+from trionet.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from trionet.testing import control
 
 T0 = TopicPartition("t", 0)
@@ -173,6 +178,45 @@ async def test_batches_are_committed_as_a_whole_when_the_next_one_is_asked_for()
             await read_one_and_fail(broker)
 
         assert {("t", 0): 2} == stored(broker)
+
+
+async def test_a_malformed_assignment_is_an_error_until_there_is_another() -> None:
+    """Its leader, another client, sends bytes that are none, and leaves later."""
+    errors: list[str] = []
+    repeated = trio.Event()
+    async with (
+        writing() as (broker, writer),
+        connect(broker.bootstrap_servers) as leader,
+        open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        await append(writer, b"a")
+        metadata = encode_subscription(MemberSubscription(["t"]))
+        first = await join_alone(leader, protocols={"range": metadata})
+
+        async def lead() -> None:
+            while await heartbeat(leader, first) == error_codes.NONE:  # noqa: ASYNC110
+                await trio.sleep(0.01)  # as a member does
+            joined = await join(leader, first.member_id, protocols={"range": metadata})
+            members = [each.member_id for each in joined.members]
+            await sync(leader, joined, dict.fromkeys(members, b"\xff" * 4))
+            await repeated.wait()
+            me = MemberIdentity(member_id=joined.member_id)
+            await leader.call(LeaveGroupRequest(group_id="g", members=[me]), LEAVE)
+
+        nursery.start_soon(lead)
+        found: list[bytes | None] = []
+        with trio.fail_after(30):
+            while not found:
+                try:
+                    found = await values(consumer, 1)
+                except WireFormatError as error:
+                    errors.append(str(error))
+                    if len(errors) > 1:
+                        repeated.set()
+
+    assert "invalid version" in errors[0]
+    assert [b"a"] == found
 
 
 async def test_two_consumers_share_the_records_and_each_is_handed_out_once() -> None:

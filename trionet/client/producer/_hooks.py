@@ -10,8 +10,8 @@ counter.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
@@ -20,6 +20,7 @@ from ...protocol.records._types import Headers
 from .._topic_partition import TopicPartition
 from ._delivery import FailureCount
 from .batching._batch import ProducerBatch
+from .batching._records import RecordColumns
 
 logger = logging.getLogger("trionet.client.producer")
 
@@ -69,10 +70,6 @@ OnSend: TypeAlias = Callable[[ProducerRecord], ProducerRecord]
 OnAcknowledgement: TypeAlias = Callable[[Acknowledgement], object]
 """A hook that receives the result of each batch."""
 
-Columns: TypeAlias = tuple[
-    list[bytes | None], list[bytes | None], list[Headers], int | Sequence[int]
-]
-
 
 class SendHook:
     """Calls ``on_send``.
@@ -96,33 +93,19 @@ class SendHook:
         return changed
 
     def apply_columns(
-        self,
-        topic: str,
-        partition: int | None,
-        values: Sequence[bytes | None],
-        keys: Sequence[bytes | None] | None,
-        headers: Sequence[Headers] | None,
-        timestamps: int | Sequence[int],
-    ) -> Columns:
-        """Apply the hook to each record, and return the values, keys, headers and timestamps."""
-        count = len(values)
-        times = [timestamps] * count if isinstance(timestamps, int) else timestamps
-        rows = zip(
-            times,
-            [None] * count if keys is None else keys,
-            values,
-            [()] * count if headers is None else headers,
-            strict=True,
-        )
+        self, topic: str, partition: int | None, columns: RecordColumns
+    ) -> RecordColumns:
+        """Apply the hook to each record, and return the results."""
+        rows: list[tuple[int, Any, Any, Headers]] = [columns.row(n) for n in range(len(columns))]
         records = [self.apply(ProducerRecord(topic, partition, *row)) for row in rows]
-        return (
+        return RecordColumns(
             [each.value for each in records],
             [each.key for each in records],
-            [each.headers for each in records],
             [
-                time if each.timestamp is None else each.timestamp
-                for time, each in zip(times, records, strict=True)
+                row[0] if each.timestamp is None else each.timestamp
+                for row, each in zip(rows, records, strict=True)
             ],
+            [each.headers for each in records],
         )
 
 

@@ -480,12 +480,8 @@ class Producer(NotCopied):
         check_partition(partition)
         now_ms = self._now_ms() if timestamps is None else timestamps
         columns = RecordColumns(values, keys, now_ms, headers)
-        if self._hook is None:
-            return columns
-        values, keys, headers, now_ms = self._hook.apply_columns(
-            topic, partition, values, keys, headers, now_ms
-        )
-        return RecordColumns(values, keys, now_ms, headers)
+        hook = self._hook
+        return columns if hook is None else hook.apply_columns(topic, partition, columns)
 
     async def _append_all(  # noqa: ASYNC910 -- its callers have made a checkpoint
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries

@@ -166,6 +166,24 @@ async def test_an_offset_that_a_delayed_commit_set_back_is_committed_again(
         assert {T0: right} == await member.coordinator.committed([T0])
 
 
+async def test_committed_offsets_are_read_while_the_group_rebalances(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """A broker holds a JoinGroup until all have joined, with all that follows on its connection."""
+    async with open_member(broker, network) as busy:
+        await busy.read(lambda: bool(busy.has))
+        await busy.coordinator.commit({T0: OffsetAndMetadata(7)})
+        async with open_member(broker, network) as joining:
+            await joining.ask()
+            await trio.sleep(5)
+            began = trio.current_time()
+            found = await joining.coordinator.committed([T0])
+
+            assert {T0: OffsetAndMetadata(7)} == found
+            assert trio.current_time() - began < 1
+            await busy.read(lambda: busy.coordinator.group_metadata.generation == 2)
+
+
 async def test_what_another_has_committed_meanwhile_does_not_keep_from_committing_again(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:

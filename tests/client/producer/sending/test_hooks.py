@@ -42,6 +42,25 @@ async def test_every_record_may_be_changed_before_it_is_taken() -> None:
     ] == [(each.key, each.value, tuple(each.headers)) for each in records]
 
 
+async def test_columns_may_be_iterators() -> None:
+    """They are read once, with and without a hook."""
+    async with trionet.open_broker() as broker:
+        async with trionet.open_producer(broker.bootstrap_servers, on_send=traced) as producer:
+            await producer.send_batch(
+                "orders",
+                (each for each in [b"a", b"b"]),  # type: ignore[arg-type]
+                keys=(each for each in [b"k", None]),  # type: ignore[arg-type]
+                headers=([] for _ in range(2)),  # type: ignore[arg-type]
+                timestamps=(SINCE + each for each in range(2)),  # type: ignore[arg-type]
+            )
+
+        records = await read(broker.bootstrap_servers, 2)
+
+    assert [(b"k", b"A", SINCE), (None, b"B", SINCE + 1)] == [
+        (each.key, each.value, each.timestamp) for each in records
+    ]
+
+
 def elsewhere(record: ProducerRecord) -> ProducerRecord:
     return record._replace(topic="returns")
 

@@ -315,17 +315,26 @@ class CommittedOffsets:
             DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
         """
         wanted = sorted(partitions)
-        return await self._until_settled(lambda: self.fetch_once(wanted))
+        joining = {MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE}
+        return await self._until_settled(
+            lambda: self.fetch_once(wanted, is_apart=self._member.state in joining)
+        )
 
     async def fetch_once(
-        self, partitions: Iterable[TopicPartition]
+        self, partitions: Iterable[TopicPartition], *, is_apart: bool = False
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Fetch the group's last committed offsets, without retries."""
+        """Fetch the group's last committed offsets, without retries.
+
+        Args:
+            partitions: the partitions.
+            is_apart: see :meth:`.CoordinatorFinder.request`.
+        """
         partitions = sorted(partitions)
         response = await self._finder.request(
             OffsetFetchRequest,
             lambda version: fetch_request(self._settings, partitions, version),
             version_max=NAMES_VERSION_MAX,
+            is_apart=is_apart,
         )
         group = response.groups[0] if response.groups else response
         if group.error_code in _COORDINATOR_MOVED:

@@ -97,6 +97,7 @@ class CoordinatorFinder:
         *,
         version_max: int | None = None,
         timeout_seconds: float | None = None,
+        is_apart: bool = False,
     ) -> Any:
         """Send a request to the coordinator, without retries, and wait for the response.
 
@@ -105,6 +106,10 @@ class CoordinatorFinder:
             body: builds the request.
             version_max: the newest version that can carry the request; None for no limit.
             timeout_seconds: the time limit for the response; None for ``request.timeout.ms``.
+            is_apart: whether to use the connection for other requests to that broker, since a
+                JoinGroup or SyncGroup is in flight to the coordinator. A broker handles the
+                requests of a connection one after the other, and holds these two for as long as a
+                rebalance takes.
 
         Raises:
             DisconnectedError: no response was received; the next call looks up the coordinator
@@ -113,6 +118,8 @@ class CoordinatorFinder:
             ApiError, AuthenticationError, trio.ClosedResourceError: see :meth:`find`.
         """
         node = self.node or await self.find()
+        if is_apart and node.broker_id is not None:
+            node = attrs.evolve(node, id=node.broker_id)
         try:
             return await self._request(node, request, body, version_max, timeout_seconds)
         except DisconnectedError as error:

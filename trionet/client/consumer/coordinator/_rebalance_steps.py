@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 import attrs
 import trio
 
+from ....errors import WireFormatError
 from ..._topic_partition import TopicPartition
 from ..assignors import RebalanceProtocol
 from ..assignors._consumer_protocol import decode_assignment
@@ -254,11 +255,18 @@ class RebalanceSteps:
 
         Args:
             joined: the generation that the member has joined.
+
+        Raises:
+            WireFormatError: the leader's assignment is malformed; the member rejoins.
         """
         if joined != self._member.generation:
             self._member.request_rejoin("the member was removed before it received its assignment")
             return
-        given = decode_assignment(self._member.assignment)
+        try:
+            given = decode_assignment(self._member.assignment)
+        except WireFormatError:
+            self._member.request_rejoin("the leader has sent a malformed assignment")
+            raise
         if not self._subscription.fits_subscription(given):
             self._member.request_rejoin("the subscription changed during the rebalance")
             return
