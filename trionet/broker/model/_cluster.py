@@ -262,7 +262,7 @@ class Cluster:
             log = self._logs.get((topic.name, partition))
             if log is not None:
                 log.config = config
-        self.cleaner.note_change()
+        self.cleaner.note_config(config)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Switch to new settings, except for logs; see :meth:`configure_logs`."""
@@ -457,7 +457,7 @@ class Cluster:
             if log is None:
                 config = config or self.log_config(topic.configs)
                 log = await self.folder.create(topic.name, number, topic.id, config, self.now_ms())
-                self.cleaner.note_change()
+                self.cleaner.note_config(config)
             replicas = topic.replicas[number] if number < len(topic.replicas) else ()
             self.leadership.add(key, replicas, log.leader_epoch)
             log.leader_id = leader = self.leadership[key].leader

@@ -724,10 +724,40 @@ async def test_cleaner_sleeps_until_a_topic_is_compacted(
         assert {} == rig.cleaner.last_cleanings
 
         log.config = CONFIG
-        rig.cleaner.note_change()
+        rig.cleaner.note_config(CONFIG)
         while not rig.cleaner.last_cleanings:
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
+
+
+async def test_topics_that_are_not_compacted_do_not_wake_the_cleaner(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """It looks at all logs then, so that each new one would cost as much as there are."""
+    other = attrs.evolve(CONFIG, cleanup_policy="delete")
+    async with rig_in(MemoryDirectory(is_virtual=True)) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.cleaner.run, name="cleaner")
+        await trio.testing.wait_all_tasks_blocked()
+        steps = Steps("cleaner")
+        trio.lowlevel.add_instrument(steps)
+        for _ in range(10):
+            rig.cleaner.note_config(other)
+            await trio.testing.wait_all_tasks_blocked()
+        trio.lowlevel.remove_instrument(steps)
+        nursery.cancel_scope.cancel()
+
+    assert 0 == steps.count
+
+
+class Steps(trio.abc.Instrument):
+    """How often a task had its turn."""
+
+    def __init__(self, name: str) -> None:
+        self.count = 0
+        self._name = name
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += task.name == self._name
 
 
 async def test_virtual_time_knows_no_rate() -> None:

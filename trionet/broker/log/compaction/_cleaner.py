@@ -30,6 +30,7 @@ from ....errors import ApiError
 from .._log import Log
 from ..files._checkpoint_files import PartitionKey
 from ..folder._log_folder import LogFolder
+from ..segments._log_config import LogConfig
 from ..segments._segment import SegmentReplaced
 from ._cleanable import CleanablePart, cleanable_part, first_dirty_offset
 from ._cleaner_config import CleanerConfig
@@ -203,9 +204,10 @@ class LogCleaner:
             self.config = config
             self._reconfigured.set()
 
-    def note_change(self) -> None:
-        """Note that a log was opened or has got other settings."""
-        self._changed.set()
+    def note_config(self, config: LogConfig) -> None:
+        """Note the settings of a log that was opened, or whose settings have changed."""
+        if config.is_compacted:  # no other log wakes the cleaner, which looks at all of them
+            self._changed.set()
 
     async def run(self) -> None:
         """Clean the logs that are due, until cancelled.
