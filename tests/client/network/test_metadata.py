@@ -84,7 +84,7 @@ def test_wanted_update_waits_for_the_time_after_the_last() -> None:
 def test_wait_grows_while_no_broker_responds() -> None:
     known = metadata()
     for expected in (0.1, 0.2, 0.4, 0.8, 1.0):
-        known.request_sent(0.0)
+        known.request(0.0)
         known.failed(0.0, DisconnectedError("gone"))
 
         assert expected * 0.8 <= known.time_to_next_update(0.0) <= expected * 1.2
@@ -138,46 +138,191 @@ def test_topic_that_was_made_anew_begins_with_new_epochs() -> None:
     assert 2 == known.cluster.topics["t"].partitions[0].leader
 
 
-def test_new_topic_is_asked_for_at_once() -> None:
+def asked(known: Metadata, now: float) -> list[str | None] | None:
+    """The topics of the next request."""
+    topics = known.request(now).topics
+    return None if topics is None else [each.name for each in topics]
+
+
+def test_topics_in_use_are_asked_for_at_once_if_any_is_new() -> None:
     known = metadata()
-    assert [] == known.request().topics
+    assert [] == asked(known, 0.0)
     known.update(answer(), 0.0)
-    known.set_topics(frozenset({"t", "s"}))
+    known.set_topics({"t", "s"})
 
     assert 0 == known.time_to_next_update(0.0)
-    assert known.request().topics is not None
-    assert ["s", "t"] == [each.name for each in known.request().topics or ()]
-    known.request_sent(1.0)
+    assert ["s", "t"] == asked(known, 1.0)
     known.update(answer(), 1.0)
-    known.set_topics(frozenset({"t"}))
+    known.set_topics({"t"})
     assert known.time_to_next_update(1.0) > 100
     known.set_topics(None)
-    assert known.request().topics is None
     assert 0 == known.time_to_next_update(1.0)
+    assert asked(known, 1.0) is None
 
 
 def test_topic_that_is_new_while_a_response_is_on_its_way_is_asked_for_next() -> None:
     known = metadata()
-    known.request_sent(0.0)
-    known.set_topics(frozenset({"t"}))
+    known.request(0.0)
+    known.set_topics({"t"})
     known.update(answer(), 0.1)
     assert known.time_to_next_update(0.1) < 1
-    known.request_sent(1.0)
+    known.request(1.0)
     known.update(answer(), 1.1)
 
-    assert 300 == known.time_to_next_update(1.1)
+    assert 299 <= known.time_to_next_update(1.1) <= 300
+
+
+def described(*names: str, code: int = 0) -> MetadataResponse:
+    """A response about topics of one partition each."""
+    response = answer({0: (1, 5)})
+    response.topics = [
+        MetadataResponseTopic(
+            name=name,
+            error_code=code,
+            topic_id=ID,
+            partitions=[] if code else response.topics[0].partitions,
+        )
+        for name in names
+    ]
+    return response
+
+
+def using(*names: str) -> Metadata:
+    """Metadata that know these topics since time 0."""
+    known = metadata()
+    known.set_topics(set(names))
+    known.request(0.0)
+    known.update(described(*names), 0.0)
+    return known
+
+
+def test_added_topic_is_asked_for_alone_and_the_others_stay_as_they_are() -> None:
+    known = using("a", "b")
+    known.add_topics(["b", "c"])
+
+    assert 0 == known.time_to_next_update(0.01)
+    assert ["c"] == asked(known, 0.01)
+    known.update(described("c"), 0.02)
+    assert ["a", "b", "c"] == sorted(known.cluster.topics)
+    assert all(known.cluster.leader(name, 0) for name in "abc")
+    # The age is that of the oldest topic.
+    assert 300 == pytest.approx(known.time_to_next_update(0.02), abs=0.1)
+    assert ["a", "b", "c"] == asked(known, 300.1)
+
+
+def test_cost_of_an_added_topic_does_not_grow_with_those_in_use() -> None:
+    """Counted are the names that are asked for."""
+    known = using()
+    names = [f"t{number}" for number in range(1000)]
+    count = 0
+    for name in names:
+        known.add_topics([name])
+        count += len(asked(known, 0.01) or ())
+        known.update(described(name), 0.01)
+
+    assert len(names) == count == len(known.cluster.topics)
+
+
+def test_full_update_forgets_topics_that_are_no_longer_in_use() -> None:
+    known = using("a", "b")
+    known.remove_topics(["a"])
+    known.add_topics(["c"])
+    known.request(0.01)
+    known.update(described("c"), 0.01)
+    assert ["a", "b", "c"] == sorted(known.cluster.topics)
+    known.request_update()
+
+    assert ["b", "c"] == asked(known, 1.0)
+    known.update(described("b", "c"), 1.0)
+    assert ["b", "c"] == sorted(known.cluster.topics)
+
+
+def test_update_after_topics_were_replaced_by_fewer_is_a_full_one() -> None:
+    known = using("a", "b")
+    known.set_topics({"b"})
+    known.request_topics(["b"])
+
+    assert ["b"] == asked(known, 1.0)
+    known.update(described("b"), 1.0)
+    assert ["b"] == sorted(known.cluster.topics)
+
+
+def test_topic_with_a_gap_is_asked_for_again_alone_after_the_backoff() -> None:
+    known = using("a", "b")
+    known.add_topics(["c"])
+    known.request(0.2)
+    known.update(described("c", code=error_codes.LEADER_NOT_AVAILABLE), 0.2)
+
+    assert 0.08 <= known.time_to_next_update(0.2) <= 0.12
+    assert ["c"] == asked(known, 0.4)
+    known.update(described("c"), 0.4)
+    assert known.time_to_next_update(0.4) > 100
+
+
+def test_new_topic_does_not_wait_for_others_and_does_not_ask_for_them() -> None:
+    known = using("a")
+    known.add_topics(["b"])
+    known.request(0.2)
+    known.update(described("b", code=error_codes.LEADER_NOT_AVAILABLE), 0.2)
+    known.add_topics(["c"])
+
+    assert ["c"] == asked(known, 0.21)
+    known.update(described("c"), 0.21)
+    assert 0.07 <= known.time_to_next_update(0.21) <= 0.11
+    assert ["b"] == asked(known, 0.4)
+
+
+def test_known_topic_is_asked_for_again_after_the_backoff_if_it_is_in_use() -> None:
+    known = using("a", "b")
+    known.request_topics(["b", "unused"])
+
+    assert 0.08 <= known.time_to_next_update(0.0) <= 0.12
+    assert ["b"] == asked(known, 0.2)
+    known.update(described("b"), 0.2)
+    assert known.time_to_next_update(0.2) > 100
+
+
+def test_topics_of_a_request_that_failed_are_asked_for_again_with_all_others() -> None:
+    known = using("a")
+    known.add_topics(["b"])
+    known.request(0.2)
+    known.failed(0.2, DisconnectedError("gone"))
+
+    assert 0.08 <= known.time_to_next_update(0.2) <= 0.12
+    assert ["a", "b"] == asked(known, 0.4)
+
+
+def test_snapshot_stays_as_it_is_and_says_what_has_changed_in_the_next() -> None:
+    known = using("a", "b")
+    before = known.cluster
+    known.add_topics(["c"])
+    known.request(0.01)
+    known.update(described("c"), 0.01)
+    after = known.cluster
+    known.update_leaders({TopicPartition("b", 0): (2, 6)}, [])
+
+    assert ["a", "b"] == sorted(before.topics)
+    assert (frozenset({"c"}), 1) == (after.changed_topics, after.number - before.number)
+    assert (1, 2) == tuple(each.topics["b"].partitions[0].leader for each in (after, known.cluster))
+    assert frozenset({"b"}) == known.cluster.changed_topics
+    known.request_update()
+    known.request(1.0)
+    known.update(described("a"), 1.0)
+    assert known.cluster.changed_topics is None
 
 
 @pytest.mark.parametrize("of_topic", [True, False])
 def test_what_is_missing_for_now_is_asked_for_again_ever_later(of_topic: bool) -> None:
     """Kafka: Metadata.handleMetadataResponse, equivalentResponseCount."""
-    known = metadata()
+    known = using("t")
     missing = answer({0: (-1, 0)})
+    known.request(10.0)
     each = missing.topics[0] if of_topic else missing.topics[0].partitions[0]
     each.error_code = error_codes.LEADER_NOT_AVAILABLE
     for expected in (0.1, 0.2, 0.4, 0.8, 1.0, 1.0):
         known.update(missing, 0.0)
         assert expected * 0.8 <= known.time_to_next_update(0.0) <= expected * 1.2
+        known.request(10.0)
     each.error_code = error_codes.TOPIC_AUTHORIZATION_FAILED
     known.update(missing, 0.0)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -108,6 +108,56 @@ class TopicMetadata:
     error_code: int = 0
 
 
+class LayeredTopics(Mapping[str, TopicMetadata]):
+    """The topics of a snapshot that differs from the one before in a few topics.
+
+    Copying the metadata of all topics for each new topic would make n new topics cost n². The
+    snapshots share most topics instead, and copy the rest.
+
+    Args:
+        shared: topics, which must not be changed.
+        recent: topics that replace those of the same name.
+    """
+
+    __slots__ = ("_recent", "_shared")
+
+    def __init__(
+        self, shared: Mapping[str, TopicMetadata], recent: Mapping[str, TopicMetadata]
+    ) -> None:
+        self._shared = shared
+        self._recent = recent
+
+    def __getitem__(self, name: str) -> TopicMetadata:
+        found = self._recent.get(name)
+        return self._shared[name] if found is None else found
+
+    def get(self, name: str, default: Any = None) -> Any:  # as this is faster than the mixin
+        found = self._recent.get(name)
+        return self._shared.get(name, default) if found is None else found
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._shared
+        yield from (name for name in self._recent if name not in self._shared)
+
+    def __len__(self) -> int:
+        return len(self._shared) + sum(name not in self._shared for name in self._recent)
+
+    def with_recent(self, topics: Mapping[str, TopicMetadata]) -> LayeredTopics:
+        """Return the topics with some of them replaced or added."""
+        recent = {**self._recent, **topics}
+        if len(recent) ** 2 <= len(self._shared):
+            return LayeredTopics(self._shared, recent)
+        return LayeredTopics({**self._shared, **recent}, {})
+
+
+def _replaced(
+    before: Mapping[str, TopicMetadata], topics: Mapping[str, TopicMetadata]
+) -> LayeredTopics:
+    """Return the topics of a snapshot, with some of them replaced or added."""
+    layered = before if isinstance(before, LayeredTopics) else LayeredTopics(before, {})
+    return layered.with_recent(topics)
+
+
 @attrs.frozen(kw_only=True)
 class Cluster:
     """An immutable snapshot of a cluster; updates replace it.
@@ -118,6 +168,9 @@ class Cluster:
         nodes: the brokers, or the ``bootstrap.servers`` until the brokers are known, keyed by id.
         topics: the requested topics, keyed by name.
         is_bootstrap: whether the nodes are still the ``bootstrap.servers``.
+        number: the number of snapshots of this client before this one.
+        changed_topics: the topics that may differ from those of the snapshot before; None if any
+            may.
     """
 
     id: str | None = None
@@ -125,6 +178,8 @@ class Cluster:
     nodes: Mapping[int, Node] = attrs.field(factory=dict)
     topics: Mapping[str, TopicMetadata] = attrs.field(factory=dict)
     is_bootstrap: bool = False
+    number: int = 0
+    changed_topics: frozenset[str] | None = None
 
     @classmethod
     def bootstrap(cls, servers: Iterable[tuple[str, int]]) -> Cluster:
@@ -156,19 +211,25 @@ def with_leaders(
         nodes: the leaders' nodes, if the response includes them.
     """
     known = {**before.nodes, **{each.id: each for each in nodes}}
-    topics = dict(before.topics)
+    changed: dict[str, TopicMetadata] = {}
     for (name, index), (leader, epoch) in leaders.items():
-        topic = topics.get(name)
+        topic = changed.get(name) or before.topics.get(name)
         partition = topic.partitions.get(index) if topic is not None else None
         if topic is None or partition is None or leader not in known:
             continue
         if epoch > partition.leader_epoch:
             moved = attrs.evolve(partition, leader=leader, leader_epoch=epoch, error_code=0)
-            topics[name] = attrs.evolve(topic, partitions={**topic.partitions, index: moved})
-    return attrs.evolve(before, nodes=known, topics=topics)
+            changed[name] = attrs.evolve(topic, partitions={**topic.partitions, index: moved})
+    return attrs.evolve(
+        before,
+        nodes=known,
+        topics=_replaced(before.topics, changed),
+        number=before.number + 1,
+        changed_topics=frozenset(changed),
+    )
 
 
-def described(response: MetadataResponse, before: Cluster) -> Cluster:
+def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
     """Return the snapshot of the cluster that a Metadata response describes.
 
     A partition whose leader epoch is older than the known one is left as it was, since the broker's
@@ -177,16 +238,21 @@ def described(response: MetadataResponse, before: Cluster) -> Cluster:
     Args:
         response: the response.
         before: the preceding snapshot.
+        is_partial: whether the topics that are not in the response stay as they were, instead of
+            being forgotten.
     """
+    topics = {
+        topic.name: _topic(topic, before.topics.get(topic.name))
+        for topic in response.topics
+        if topic.name is not None
+    }
     return Cluster(
         id=response.cluster_id,
         controller=response.controller_id,
         nodes={each.node_id: _node(each) for each in response.brokers},
-        topics={
-            topic.name: _topic(topic, before.topics.get(topic.name))
-            for topic in response.topics
-            if topic.name is not None
-        },
+        topics=_replaced(before.topics, topics) if is_partial else topics,
+        number=before.number + 1,
+        changed_topics=frozenset(topics) if is_partial else None,
     )
 
 

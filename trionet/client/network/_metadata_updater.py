@@ -143,14 +143,13 @@ class DefaultMetadataUpdater(MetadataUpdater):
 
     def _send_request(self, client: Requester, node: Node, now: float) -> float:
         metadata = self.metadata
-        body: Message = metadata.request()
+        body: Message = metadata.request(now)
         oldest = _FIRST_WITH_NO_TOPICS
         if not metadata.allow_auto_topic_creation:
             oldest = _FIRST_WITHOUT_CREATION
         if self.of_controllers:
             body = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
             oldest = _FIRST_WITH_CONTROLLERS
-        metadata.request_sent(now)
         try:
             client.send_internal(node, body, now, version_min=oldest)
         except UnsupportedVersionError as error:
@@ -173,7 +172,7 @@ class DefaultMetadataUpdater(MetadataUpdater):
             self.metadata.failed(now)
             return
         self.metadata.update(response, now)
-        for topic in self.metadata.cluster.topics.values():
+        for topic in response.topics:
             if topic.error_code:
                 name = error_codes.name_of(topic.error_code)
                 logger.debug("metadata of topic %s: %s", topic.name, name)

@@ -1,15 +1,15 @@
 """The metadata of the topics that a producer uses, and the wait for it.
 
 (Kafka: ProducerMetadata, KafkaProducer.waitOnMetadata.) A topic is added with its first record, and
-dropped once it has been idle for ``metadata.max.idle.ms``. As in Kafka, idle topics are dropped
-when new metadata arrives.
+dropped once it has been idle for ``metadata.max.idle.ms``.
 """
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Collection
 from typing import Final
 
 import trio
@@ -36,33 +36,34 @@ class ProducerMetadata:
     def __init__(self, metadata: Metadata, idle_seconds_max: float) -> None:
         self._metadata = metadata
         self._idle_seconds_max = idle_seconds_max
-        self._used_at: dict[str, float] = {}
-        self._updates = 0
+        # When each topic was last used, the longest unused topic first.
+        self._used_at: OrderedDict[str, float] = OrderedDict()
 
     def use(self, topic: str, now: float) -> None:
         """Record that a topic is used, and request the metadata of a new topic immediately."""
-        is_new = topic not in self._used_at
         self._used_at[topic] = now
-        if is_new:
-            self._metadata.set_topics(frozenset(self._used_at))
+        self._used_at.move_to_end(topic)
+        self._metadata.add_topics((topic,))
 
-    def use_without_leader(self, topics: Iterable[str], now: float) -> None:
-        """Record the topics whose batches wait for an unknown leader, and request metadata."""
+    def request(self, topics: Collection[str], now: float) -> int:
+        """Record that topics are used, and request their metadata.
+
+        Returns:
+            See :meth:`.Metadata.request_update`.
+        """
         for topic in topics:
             self.use(topic, now)
-        self._metadata.request_update()
+        return self._metadata.request_topics(topics)
 
     def expire(self, now: float) -> None:
-        """Drop the idle topics if metadata has arrived since the last call."""
-        if self._metadata.updates == self._updates:
-            return
-        self._updates = self._metadata.updates
+        """Drop the idle topics."""
         since = now - self._idle_seconds_max
-        idle = [topic for topic, used_at in self._used_at.items() if used_at <= since]
-        if idle:
-            for topic in idle:
-                del self._used_at[topic]
-            self._metadata.set_topics(frozenset(self._used_at))
+        while self._used_at:
+            topic, used_at = next(iter(self._used_at.items()))
+            if used_at > since:
+                break
+            del self._used_at[topic]
+            self._metadata.remove_topics((topic,))
 
 
 # These errors persist; all other errors may be temporary.
@@ -106,8 +107,7 @@ class MetadataWaiter:
         """
         if not self.knows(topic, partition):
             check_topic(topic)  # requesting its metadata would end the sending task
-            self._topics.use(topic, now)
-            self._client.metadata.request_update()
+            self._topics.request((topic,), now)
             self._client.wakeup()
 
     def timeout_error(
@@ -147,8 +147,7 @@ class MetadataWaiter:
         if self.knows(topic, partition):
             return
         metadata = self._client.metadata
-        self._topics.use(topic, trio.current_time())
-        updates = metadata.request_update()
+        updates = self._topics.request((topic,), trio.current_time())
         while True:
             await self._client.until_updated(updates)
             if self.knows(topic, partition):
@@ -156,8 +155,7 @@ class MetadataWaiter:
             found = metadata.cluster.topics.get(topic)
             if found is not None and found.error_code in _LASTING:
                 raise api_error(found.error_code, f"topic {topic}")
-            self._topics.use(topic, trio.current_time())
-            updates = metadata.request_update()
+            updates = self._topics.request((topic,), trio.current_time())
 
 
 def _unknown(

@@ -326,10 +326,8 @@ class RangeFetcher:
     async def _topic(self) -> TopicMetadata | None:
         """Return the topic's metadata; None if the partition is gone or the topic id differs."""
         metadata = self._client.network.metadata
-        known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()
-        if self._name.topic not in known:
-            metadata.set_topics(known | {self._name.topic})
+        metadata.add_topics((self._name.topic,))
         while (topic := metadata.cluster.topics.get(self._name.topic)) is None:
             await self._client.network.until_updated(metadata.updates)
         self._is_deleted = self._name.partition not in topic.partitions
@@ -395,8 +393,7 @@ class RangeFetcher:
 
     def _forget_topic(self) -> None:
         """Stop requesting the metadata of a deleted topic."""
-        metadata = self._client.network.metadata
-        metadata.set_topics((metadata.topics or frozenset()) - {self._name.topic})
+        self._client.network.metadata.remove_topics((self._name.topic,))
 
     def _report(self, error: DataLossError) -> None:
         """Raise a data loss error, or log the error if ``failOnDataLoss`` is false."""

@@ -17,7 +17,13 @@ from support.accumulators import (
 )
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.network._cluster import NO_LEADER
+from trionet.client.network._cluster import (
+    NO_LEADER,
+    Cluster,
+    Node,
+    PartitionMetadata,
+    TopicMetadata,
+)
 from trionet.client.producer._delivery import Delivery
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._batch import SEQUENCE_MAX, ProducerBatch
@@ -496,3 +502,33 @@ def test_the_next_look_is_when_the_one_may_go_that_is_tried_next() -> None:
     assert set() == check.nodes
     assert pytest.approx(3.1) == check.next_check_at
     assert [second] == drained(records, ONE, 3.1)
+
+
+def test_leaders_of_unchanged_topics_are_not_looked_up_again() -> None:
+    """A new topic costs no look at the others; a snapshot that was missed costs a look at all."""
+    topics = [f"t{number}" for number in range(3)]
+    first = evolved(Cluster(), topics, leader=1, changed=None)
+    records = accumulator(first)
+    deliveries = [records.append(topic, None, 0, None, b"x", (), 0.0) for topic in topics]
+    assert len(topics) == len(deliveries)
+    second = evolved(first, topics, leader=2, changed=frozenset({"t1"}))
+    records.queues.topics.update(second)
+    assert [1, 2, 1] == [records.queues.next_of(TopicPartition(each, 0), 0.0)[0] for each in topics]
+
+    third = evolved(second, topics, leader=1, changed=frozenset({"t2"}))
+    fourth = evolved(third, topics, leader=2, changed=frozenset({"t2"}))
+    records.queues.topics.update(fourth)
+
+    assert [2, 2, 2] == [records.queues.next_of(TopicPartition(each, 0), 0.0)[0] for each in topics]
+
+
+def evolved(
+    before: Cluster, topics: list[str], *, leader: int, changed: frozenset[str] | None
+) -> Cluster:
+    partitions = {0: PartitionMetadata(index=0, leader=leader)}
+    return Cluster(
+        nodes={each: Node(each, "127.0.0.1", 9092) for each in (1, 2)},
+        topics={each: TopicMetadata(name=each, partitions=partitions) for each in topics},
+        number=before.number + 1,
+        changed_topics=changed,
+    )

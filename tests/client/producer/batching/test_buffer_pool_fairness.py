@@ -8,10 +8,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import with_requests
-from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
+from support.scripted_leaders import AT_ONCE, Leaders, hang_up, say_nothing
 from trionet import MetadataTimeoutError
 from trionet.client.producer._producer import Producer
-from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
 
 SMALL = attrs.evolve(AT_ONCE, buffer_bytes=20_000, batch_bytes=1000)
@@ -79,7 +78,7 @@ async def test_records_for_a_topic_that_has_vanished_hold_up_no_others(
     ):
         await producer.send("gone", b"0")
         await producer.send("t", b"0")
-        leaders.answers = [refusal(error_codes.NOT_LEADER_OR_FOLLOWER)] * 3
+        leaders.answers = [hang_up, hang_up]  # after which all metadata are asked for again
         del leaders.topics["gone"]
         held = producer.send_nowait("t", bytes(15_000))
         nursery.start_soon(send_to_gone, producer)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import pairwise
+from typing import Any
 
 import attrs
 import pytest
@@ -215,7 +217,7 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
     autojump_clock: MockClock,
     network: MemoryNetwork,
 ) -> None:
-    """D7: with the first response after the idle time, and with the next record."""
+    """D7: after the idle time, and with the next record."""
     leaders = Leaders(network, topics={"t": 1, "u": 1})
     settings = attrs.evolve(AT_ONCE, metadata_idle_seconds=400.0)
     async with leaders.producer(settings) as producer:
@@ -227,9 +229,69 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
         assert ["u"] == asked
         await producer.send("t", b"c")
         asked = [each.name for each in leaders.nodes[1].last("Metadata").body.topics]
-        assert ["t", "u"] == asked
+        assert ["t"] == asked
 
     assert [b"a", b"c"] == leaders.values()
+
+
+async def test_errors_of_many_partitions_are_one_warning_per_cause_and_second(
+    autojump_clock: MockClock, network: MemoryNetwork, caplog: pytest.LogCaptureFixture
+) -> None:
+    leaders = Leaders(network, topics={"t": 40})
+    errors = error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.NOT_ENOUGH_REPLICAS
+    async with leaders.producer(AT_ONCE) as producer:
+        await producer.send("t", b"a")
+        for _ in range(2):
+            leaders.answers = [refusal(code) for code in errors * 20]
+            deliveries = [producer.send_nowait("t", b"a", partition=each) for each in range(40)]
+            for each in deliveries:
+                await each
+            await trio.sleep(1)
+
+    retries = [record for record in caplog.records if "; retrying 1 record" in record.message]
+    warnings = [each for each in retries if each.levelno >= logging.WARNING]
+    assert 4 == len(warnings)
+    assert {"NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS"} == {
+        each.message.split(": ")[1].split(";")[0] for each in warnings
+    }
+
+
+async def test_new_topic_is_asked_for_alone(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """With those that are known in each request, n new topics would cost n²."""
+    topics = [f"t{number}" for number in range(50)]
+    leaders = Leaders(network, topics=dict.fromkeys(topics, 1))
+    async with leaders.producer(AT_ONCE) as producer:
+        for topic in topics:
+            await producer.send(topic, b"a")
+
+    bodies = [seen.body for seen in leaders.nodes[1].seen if seen.name == "Metadata"]
+    assert [[topic] for topic in topics] == [[each.name for each in body.topics] for body in bodies]
+
+
+async def test_topic_that_is_being_created_is_asked_for_alone(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """Brokers first respond that it does not exist, or that it has no leader."""
+    leaders = Leaders(network, topics={"t": 1})
+    asked: list[list[str]] = []
+
+    def describe(seen: Seen) -> Any:
+        names = [each.name for each in seen.body.topics]
+        response = known(seen)
+        asked.append(names)
+        leaders.topics.update(dict.fromkeys(names, 1))
+        leaders.leaders.update({(name, 0): (1, 1) for name in names})
+        return response
+
+    known = leaders.nodes[1].replies["Metadata"]
+    leaders.nodes[1].replies["Metadata"] = describe
+    async with leaders.producer(AT_ONCE) as producer:
+        for topic in ("t", "u", "v"):
+            await producer.send(topic, b"a")
+
+    assert [["t"], ["u"], ["u"], ["v"], ["v"]] == asked
 
 
 async def test_throttle_times_of_responses_are_counted(

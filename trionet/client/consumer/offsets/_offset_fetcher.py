@@ -161,10 +161,8 @@ class OffsetFetcher:
             self.topics = +self.topics
 
     def _request_metadata(self) -> None:
-        metadata = self._client.metadata
-        if metadata.topics is not None:
-            metadata.set_topics(metadata.topics | frozenset(self.topics))
-            self._client.wakeup()
+        self._client.metadata.add_topics(self.topics)
+        self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:
         """Wait for the metadata of these topics, which may report that a topic does not exist.

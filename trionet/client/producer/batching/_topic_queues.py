@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
@@ -266,12 +267,18 @@ class ProducerTopics:
 
     def update(self, cluster: Cluster) -> None:
         """Update the partition leaders. A no-op if the snapshot has not changed."""
-        if cluster is self._cluster:
+        before = self._cluster
+        if cluster is before:
             return
         self._cluster = cluster
         nodes = frozenset(cluster.nodes)
-        for name, topic in self._by_name.items():
-            topic.update(cluster.topics.get(name), nodes)
+        names: Iterable[str] | None = cluster.changed_topics
+        if cluster.number != before.number + 1 or nodes != before.nodes.keys():
+            names = None
+        for name in self._by_name if names is None else names:
+            topic = self._by_name.get(name)
+            if topic is not None:
+                topic.update(cluster.topics.get(name), nodes)
         for node_id in self._latencies.keys() - nodes:
             del self._latencies[node_id]
 

@@ -47,6 +47,9 @@ from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_re
 
 logger = logging.getLogger("trionet.client")
 
+#: The time between two warnings about the same error.
+_WARNING_SECONDS: Final = 1.0
+
 # DUPLICATE_SEQUENCE_NUMBER: the leader already has the batch, but no longer knows its offset
 # (Kafka: completeBatch).
 _WRITTEN: Final = frozenset({error_codes.NONE, error_codes.DUPLICATE_SEQUENCE_NUMBER})
@@ -103,6 +106,7 @@ class Completion:
         self._in_flight: dict[ProducerBatch, None] = {}
         self._expires_at = math.inf
         self._last_errors: dict[TopicPartition, str] = {}
+        self._next_warnings: dict[int, float] = {}
 
     # In flight.
 
@@ -189,7 +193,7 @@ class Completion:
             self._in_flight.pop(batch, None)
             self._complete(batch, partition, now)
             if partition.error_code in STALE_METADATA:
-                self._metadata.request_update()
+                self._metadata.request_topics((batch.topic_partition.topic,))
                 if partition.leader != NO_LEADER and partition.leader_epoch != UNKNOWN:
                     leaders[batch.topic_partition] = partition.leader, partition.leader_epoch
             if self._keeps_order:
@@ -248,7 +252,8 @@ class Completion:
         return batch.record_count > 1 and not (is_numbered and batch.may_be_written)
 
     def _split(self, batch: ProducerBatch, now: float) -> None:
-        logger.warning(
+        logger.log(
+            self._level(error_codes.MESSAGE_TOO_LARGE, now),
             "a batch of %d records is too large for %s; splitting it",
             batch.record_count,
             batch.topic_partition,
@@ -275,7 +280,7 @@ class Completion:
         # The last transaction is still being ended, which is the usual course of things.
         is_usual = response.error_code == error_codes.CONCURRENT_TRANSACTIONS
         logger.log(
-            logging.DEBUG if is_usual else logging.WARNING,
+            logging.DEBUG if is_usual else self._level(response.error_code, now),
             "%s: %s; retrying %s",
             batch.topic_partition,
             why,
@@ -283,6 +288,16 @@ class Completion:
         )
         self._queues.reenqueue(batch, now)
         self.counters.retried(batch)
+
+    def _level(self, error_code: int, now: float) -> int:
+        """Return the level at which to log an error: at most one warning per code and second.
+
+        Often all partitions have the same error at the same time.
+        """
+        if now < self._next_warnings.get(error_code, -math.inf):
+            return logging.DEBUG
+        self._next_warnings[error_code] = now + _WARNING_SECONDS
+        return logging.WARNING
 
     # Failures.
 

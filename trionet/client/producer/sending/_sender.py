@@ -481,7 +481,7 @@ class Sender:
         check = self._queues.ready(cluster, now)
         next_at = check.next_check_at
         if check.unknown_leaders:
-            self._topics.use_without_leader(check.unknown_leaders, now)
+            self._topics.request(check.unknown_leaders, now)
         nodes: dict[int, Node] = {}
         for node_id in check.nodes:
             node = cluster.nodes[node_id]
