@@ -106,6 +106,42 @@ def test_a_broker_that_dies_is_reported_with_what_was_not_written(
     assert "2 records failed or may not have been written" in err
 
 
+def test_a_signal_ends_it_soon_though_nothing_is_acknowledged(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """Not after delivery.timeout.ms, two minutes, which is more than the test waits for."""
+    with broker() as running:
+        running.faults.swallow("Produce", times=None)
+        trionet = CommandLine(running.bootstrap_servers, capfdbinary)
+        with started(trionet, "produce", trionet.topic(), "-T", "-X", "linger.ms=0") as process:
+            feed(process, b"a\nb\n")
+            assert [b"a\n", b"b\n"] == lines_from(process, 2)
+            process.send_signal(signal.SIGTERM)
+            status, _, err = ended(process)
+
+    assert 1 == status
+    assert "waiting for 2 records, as long as records are acknowledged each second" in err
+    assert "2 records failed or may not have been written" in err
+
+
+def test_a_signal_ends_the_wait_for_memory(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    small = ("-X", "buffer.memory=2000", "-X", "batch.size=1000", "-X", "max.request.size=1000")
+    with broker() as running:
+        running.faults.swallow("Produce", times=None)
+        trionet = CommandLine(running.bootstrap_servers, capfdbinary)
+        with started(trionet, "produce", trionet.topic(), "-X", "linger.ms=0", *small) as process:
+            feed(process, b"x" * 400 + b"\n")
+            running.wait_for_requests("Produce")
+            feed(process, b"".join(b"%0400d\n" % number for number in range(20)))
+            process.send_signal(signal.SIGTERM)
+            status, _, err = ended(process)
+
+    assert 1 == status
+    assert "failed or may not have been written" in err
+
+
 def test_a_second_signal_says_once_what_was_not_written(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
@@ -121,8 +157,8 @@ def test_a_second_signal_says_once_what_was_not_written(
             assert [b"b\n", b"c\n"] == lines_from(process, 2)
             process.send_signal(signal.SIGTERM)
             assert process.stderr is not None
-            while b"another signal" not in process.stderr.readline():
-                pass
+            while b"a second signal stops at once" not in (line := process.stderr.readline()):
+                assert line  # not the end
             process.send_signal(signal.SIGTERM)
             status, _, err = ended(process)
 

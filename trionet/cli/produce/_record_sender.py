@@ -99,6 +99,7 @@ class RecordSender:
 
     Attributes:
         failed: the number of records that failed or whose outcome is unknown.
+        unsent: the number of records that were read, but not passed to the producer.
         when_failed: called for each such record, unless ``keeps_going``.
     """
 
@@ -112,7 +113,7 @@ class RecordSender:
         self._has_records = trio.Event()
         self._all_done = trio.Event()
         self.when_failed: Callable[[], object] = lambda: None
-        self.failed = 0
+        self.failed = self.unsent = 0
 
     @property
     def may_go_on(self) -> bool:
@@ -291,7 +292,8 @@ class RecordSender:
             await self._has_records.wait()
 
     def give_up(self) -> None:
-        """Count the remaining outcomes once the producer is closed."""
+        """Count the remaining outcomes once the producer is closed, and the unsent records."""
+        self.failed += self.unsent
         while self._in_flight:
             self._failures(self._in_flight.popleft())
 

@@ -76,18 +76,25 @@ class _Run:
     async def run(self) -> None:
         """Read and send records. If reading fails, the records read so far are still sent."""
         options = self._options
-        # Failures are reported per record, also after the block, so its end must not raise them.
-        async with open_producer(
-            options.servers, options.settings, on_acknowledgement=_ignore
-        ) as producer:
-            self._sender = sender = RecordSender(producer, options)
-            try:
-                with self._stop.ending_waits():
-                    await sender.connect()
-                async with self._in_transaction(producer, sender):
-                    await self._send_all(sender)
-            except (TrionetError, OSError) as error:
-                self._error = self._error or error
+        # Around the producer, since its end waits for all records, too.
+        with self._stop.ending_waits(_GRACE_SECONDS):
+            # Failures are reported per record, also after the block, so its end must not raise
+            # them.
+            async with open_producer(
+                options.servers, options.settings, on_acknowledgement=self._note_acknowledgement
+            ) as producer:
+                self._sender = sender = RecordSender(producer, options)
+                try:
+                    with self._stop.ending_waits():
+                        await sender.connect()
+                    async with self._in_transaction(producer, sender):
+                        await self._send_all(sender)
+                except (TrionetError, OSError) as error:
+                    self._error = self._error or error
+
+    def _note_acknowledgement(self, acknowledgement: Acknowledgement) -> None:
+        if acknowledgement.error is None:
+            self._stop.begin_grace_again()
 
     @asynccontextmanager
     async def _in_transaction(
@@ -161,7 +168,8 @@ class _Run:
             self._options.report(f"not sent: {counted(kept, 'byte')} of an incomplete record")
         if count := sender.in_flight:
             self._options.report(
-                f"waiting for {counted(count, 'record')}; a second signal stops at once"
+                f"waiting for {counted(count, 'record')}, as long as records are acknowledged each"
+                " second; a second signal stops at once"
             )
 
     async def _next(
@@ -228,8 +236,13 @@ class _Run:
         await trio.lowlevel.checkpoint()
         while unsent and self._left != 0:
             allowed, unsent = self._split_at_limit(unsent)
-            for records in allowed:
-                sent = await sender.send(records)
+            while allowed:
+                try:
+                    sent = await sender.send(allowed[0])
+                except trio.Cancelled:
+                    sender.unsent += sum(len(each.values) for each in [*allowed, *unsent])
+                    raise
+                records = allowed.pop(0)
                 if self._options.tee is not None:
                     await write_all(OUTPUT, _with_ends(records, self._options.tee))
                 if self._left is not None:
@@ -263,15 +276,13 @@ class _Run:
         )
 
 
-def _ignore(_: Acknowledgement) -> None:
-    pass
-
-
 def _with_ends(records: RecordColumns, end: bytes) -> bytes:
     return end.join([*(each or b"" for each in records.values), b""])
 
 
 STDIN: Final = "-"
+#: How long the command goes on after a signal while no record is acknowledged.
+_GRACE_SECONDS: Final = 1.0
 #: The maximum number of chunks to read ahead, while one is processed.
 _CHUNKS_MAX: Final = 2
 

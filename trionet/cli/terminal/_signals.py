@@ -37,6 +37,11 @@ class Stop:
         for scope, seconds in self._waits.items():
             scope.deadline = now + seconds
 
+    def begin_grace_again(self) -> None:
+        """Begin the grace periods again, after progress that is worth waiting for."""
+        if self.number is not None:
+            self.stop(self.number)
+
     @contextmanager
     def ending_waits(self, seconds: float = 0.0) -> Iterator[trio.CancelScope]:
         """Cancel the block on a signal, or immediately if there already was one.
