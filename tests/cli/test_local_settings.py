@@ -9,6 +9,8 @@ import pytest
 
 from support.command_runs import Run
 from trionet.cli._local_settings import APPLIED, KINDS, key_meanings, keys_of
+from trionet.client.consumer._settings import consumer_settings
+from trionet.errors import ConfigError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROW = re.compile(
@@ -105,9 +107,14 @@ def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("acks=1\nfetch.min.bytes=5\nclient.id=x\n", []),
-        ("sasl.mechanisms=PLAIN\nsasl.username=a\nsasl.password=b\n", []),
+        ("sasl.mechanism=PLAIN\nsasl.username=a\nsasl.password=b\n", []),
+        ("sasl.mechanisms=PLAIN\nsasl.username=a\n", [("error", "sasl.mechanisms")]),
+        ("metadata.broker.list=h:1\n", [("error", "metadata.broker.list")]),
+        ("fetch.wait.max.ms=5\n", [("error", "fetch.wait.max.ms")]),
+        ("auto.offset.reset=smallest\n", [("error", "")]),
+        ("enable.auto.offset.store=false\n", [("error", "enable.auto.offset.store")]),
         ("key.serializer=x.Y\n", [("note", "key.serializer")]),
-        ("api.version.request=true\n", [("note", "api.version.request")]),
+        ("api.version.request=true\n", [("error", "api.version.request")]),
         ("ackss=1\nretries=x\n", [("error", "ackss"), ("error", "retries")]),
         ("interceptor.classes=x.Y\n", [("error", "interceptor.classes")]),
         ("linger.ms=5000\ndelivery.timeout.ms=1000\n", [("error", "")]),
@@ -117,6 +124,8 @@ def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
             "node.id=1\nnum.partition=1\nnum.io.threads=x\n",
             [("error", "num.io.threads"), ("error", "num.partition")],
         ),
+        ("num.partitions=3\nauto.create.topics.enable=false\n", []),
+        ("num.partitions=3\nclient.id=x\nacks=1\n", [("error", "num.partitions")]),
         ("node.id=1\nbroker.id=2\n", [("error", "")]),
         ("node.id=1\nlog.preallocate=true\n", [("note", "log.preallocate")]),
         ("node.id=1\ncontroller.quorum.voters=1@h:1\n", [("note", "controller.quorum.voters")]),
@@ -132,6 +141,34 @@ def test_a_file_is_checked_as_a_whole(
 
     assert expected == [(each["kind"], each["key"]) for each in done.json]
     assert any(kind == "error" for kind, _ in expected) == bool(done.status)
+
+
+LIBRDKAFKAS: dict[str, str] = {
+    "sasl.mechanisms": "PLAIN",
+    "metadata.broker.list": "h:1",
+    "fetch.wait.max.ms": "5",
+    "auto.offset.reset": "smallest",
+    "enable.auto.offset.store": "false",
+    "api.version.request": "true",
+}
+
+
+@pytest.mark.parametrize("key", [*LIBRDKAFKAS, "fetch.min.bytes", "key.deserializer"])
+def test_a_file_passes_if_a_client_takes_its_settings(key: str, run: Run, tmp_path: Path) -> None:
+    """A consumer's own words are those of the check."""
+    value = LIBRDKAFKAS.get(key, "1")
+    file = tmp_path / "consumer.properties"
+    file.write_text(f"{key}={value}\n")
+    try:
+        consumer_settings({key: value}, {})
+        expected = []
+    except ConfigError as error:
+        expected = [str(error)]
+
+    found = run("config", "check", str(file), "--as", "consumer", "--json").json
+
+    assert (key in LIBRDKAFKAS) == bool(expected)
+    assert expected == [each["text"] for each in found if each["kind"] == "error"]
 
 
 def test_a_file_may_be_meant_for_one_kind(run: Run, tmp_path: Path) -> None:

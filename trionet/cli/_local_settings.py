@@ -18,7 +18,6 @@ from .clients._connection import (
     SERVERS,
     Setting,
     add_connection_arguments,
-    kafka_setting,
     logging_to_stderr,
     resolve_settings,
 )
@@ -220,20 +219,6 @@ def _run_keys(arguments: Namespace) -> int:
 
 
 ERROR, NOTE = "error", "note"
-# Keys that only brokers have: a file with one of them configures a broker.
-_BROKER_ONLY: Final = frozenset(
-    {
-        "advertised.listeners",
-        "broker.id",
-        "controller.quorum.bootstrap.servers",
-        "controller.quorum.voters",
-        "listeners",
-        "log.dir",
-        "log.dirs",
-        "node.id",
-        "process.roles",
-    }
-)
 
 
 class Finding(NamedTuple):
@@ -262,21 +247,34 @@ class Finding(NamedTuple):
     ),
     add_format_arguments,
     description="Check a file of settings: report all errors at once, and settings without effect. "
-    "A file with listeners, log.dirs and the like is taken for a broker's, any other for clients.",
+    "A file in which more keys belong to brokers alone than to clients alone is taken for a "
+    "broker's, any other for clients. A client's file passes if open_producer, open_consumer or "
+    "open_admin accept its settings; the commands of trionet also take librdkafka's names.",
 )
 def _run_check(arguments: Namespace) -> int:
     """Run the command and return the exit status: 0 if valid, 1 if there are errors."""
     from trionet.broker.config._properties import read_properties
 
     given = read_properties(arguments.file)
-    is_for_broker = bool(_BROKER_ONLY & set(given)) if arguments.kind is None else False
-    if arguments.kind == BROKER or is_for_broker:
+    if arguments.kind == BROKER or (arguments.kind is None and _is_for_broker(given)):
         findings = _check_broker(given)
     else:
         findings = _check_clients(given, CLIENTS if arguments.kind is None else (arguments.kind,))
     errors = [each for each in findings if each.kind == ERROR]
     write(arguments.format, Table(Finding._fields, sorted(findings)))
     return 1 if errors else 0
+
+
+def _is_for_broker(given: Mapping[str, str]) -> bool:
+    from trionet.broker.config._broker_config import BROKER_KEYS
+    from trionet.client.config._keys import CLIENTS as KEYS_OF_CLIENTS
+
+    balance = 0
+    for key in given:
+        is_client_key = any(each.has(key) for each in KEYS_OF_CLIENTS)
+        is_broker_key = key in BROKER_KEYS or key.startswith("listener.name.")
+        balance += is_broker_key - is_client_key
+    return balance > 0
 
 
 def _check_broker(given: Mapping[str, str]) -> list[Finding]:
@@ -308,23 +306,27 @@ def _check_broker(given: Mapping[str, str]) -> list[Finding]:
 
 def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Finding]:
     """Check that each key applies to one of the kinds, and that values are consistent."""
+    from trionet.client.config._client_config import read_config
+
     findings: list[Finding] = []
     own: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
     for key, value in given.items():
-        setting = Setting(key, value, "")
-        errors: list[str] = []
+        errors: dict[str, str] = {}
         is_idle = True
         for kind in kinds:
+            keys = client_keys(kind)
             try:
-                found = kafka_setting(setting, client_keys(kind))
+                read_config(keys, {key: value}, {})
             except ConfigError as error:
-                errors.append(str(error))
+                errors[kind] = str(error)
                 continue
-            if found is not None:
-                own[kind][found.key] = found.value
-                is_idle &= keys_of(kind)[found.key].use == NO_EFFECT
+            name = keys.row(key)[0]
+            own[kind][name] = value
+            is_idle &= name in keys.without_effect
         if len(errors) == len(kinds):
-            findings.append(Finding(ERROR, key, errors[0]))
+            # The error of a client that has the key says more.
+            kind = next((each for each in kinds if client_keys(each).has(key)), kinds[0])
+            findings.append(Finding(ERROR, key, errors[kind]))
         elif is_idle:
             findings.append(Finding(NOTE, key, "has no effect here"))
     if any(each.kind == ERROR for each in findings):
