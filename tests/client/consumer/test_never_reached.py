@@ -52,6 +52,25 @@ async def test_loop_with_a_time_limit_of_its_own_learns_the_cause_too(
             await consumer.next_batch()
 
 
+async def test_partition_that_does_not_exist_is_waited_for_and_named(
+    network: MemoryNetwork, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be added later; until then the loop, and each time limit, learns why it waits."""
+    text = "partition 5 does not exist; topic t has 2 partitions"
+    async with (
+        open_broker(network=network, topics={"t": 2}) as broker,
+        open_consumer(broker.bootstrap_servers, network=network) as consumer,
+    ):
+        consumer.assign([TopicPartition("t", 1), TopicPartition("t", 5)])
+        with trio.move_on_after(15):
+            await consumer.next_batch()
+
+        assert text == consumer.connection_problem()
+        consumer.assign([TopicPartition("t", 1)])
+        assert "" == consumer.connection_problem()
+    assert [f"{text}; waiting for it"] == [each for each in caplog.messages if text in each]
+
+
 async def test_group_that_was_never_reached_is_not_waited_for(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:

@@ -35,7 +35,7 @@ from .coordinator._consumer_coordinator import ConsumerCoordinator
 from .coordinator._rebalance_steps import RebalanceCallback, RebalanceCallbacks
 from .fetch._fetcher import Fetcher
 from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetFetcher
-from .offsets._position_requests import is_gone
+from .offsets._position_requests import is_gone, missing_partition
 from .records._chunk import NO_EPOCH, NOTHING, BatchLoop, Chunk, FetchPosition, RecordLoop
 from .records._record import ConsumerBatch, ConsumerRecord
 from .state._partition_state import (
@@ -470,11 +470,14 @@ class Consumer(NotCopied):
         return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
-        """Return why a broker cannot be reached, or an empty string if no problem is known.
+        """Return why records cannot be read, or an empty string if no problem is known.
 
-        Useful for explaining why a ``trio.move_on_after`` around a call has expired.
+        The problem is a broker that cannot be reached, or an assigned partition that does not
+        exist. Useful for explaining why a ``trio.move_on_after`` around a call has expired.
         """
-        return self._client.connection_problem()
+        problem = self._client.connection_problem()
+        cluster, assigned = self._client.metadata.cluster, self._subscriptions.assignment.states
+        return problem or missing_partition(cluster, assigned)
 
     async def until_connected(self) -> None:
         """Wait until a broker of the cluster accepts requests, at the address that it advertises.

@@ -19,7 +19,7 @@ from ...protocol import error_codes
 from .._api_errors import api_error
 from ..network._kafka_client import KafkaClient
 from .fetch._fetcher import Fetcher
-from .offsets._position_requests import OffsetReset, PositionValidator
+from .offsets._position_requests import OffsetReset, PositionValidator, missing_partition
 from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
 
@@ -58,6 +58,7 @@ class NetworkTask:
         self._notify = notify
         self._updates = -1
         self._error: TrionetError | None = None
+        self._missing = ""
 
     async def run(self) -> None:
         """Send requests and poll the client until it is closed."""
@@ -86,5 +87,10 @@ class NetworkTask:
         for topic in metadata.cluster.topics.values():
             if topic.error_code in _FINAL:
                 self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
-        self._subscriptions.assignment.validate_positions_of_new_leaders(metadata.cluster)
+        assignment = self._subscriptions.assignment
+        missing = missing_partition(metadata.cluster, assignment.states)
+        if missing and missing != self._missing:
+            logger.warning("%s; waiting for it", missing)
+        self._missing = missing
+        assignment.validate_positions_of_new_leaders(metadata.cluster)
         self._notify()

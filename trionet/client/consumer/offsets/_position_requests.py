@@ -18,8 +18,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import trio
 
+from ...._util._text import counted
 from ....errors import LogTruncationError, NoOffsetForPartitionError
-from ....protocol import api_keys
+from ....protocol import api_keys, error_codes
 from ....protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -85,6 +86,22 @@ def is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
     """Whether the topic is known to have no such partition, for example after its deletion."""
     topic = cluster.topics.get(partition.topic)
     return topic is not None and partition.partition not in topic.partitions
+
+
+def missing_partition(cluster: Cluster, partitions: Iterable[TopicPartition]) -> str:
+    """Return which of the partitions does not exist, for messages; empty if none is missing.
+
+    Partitions of topics without metadata are not missing.
+    """
+    for each in partitions:
+        if is_gone(cluster, each):
+            known = cluster.topics[each.topic]
+            if known.partitions:
+                there = counted(len(known.partitions), "partition")
+                return f"partition {each.partition} does not exist; topic {each.topic} has {there}"
+            name = error_codes.name_of(known.error_code)
+            return f"topic {each.topic} has no partitions; the brokers returned {name}"
+    return ""
 
 
 class InFlight(NamedTuple):
