@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from trionet._util._wall_clock import now_ms
 from trionet.net import _preparing as preparing
 from trionet.net._authenticator import Progress, Step
 from trionet.net._channel import Channel
@@ -50,7 +51,7 @@ async def test_a_channel_that_was_displaced_and_is_ready_in_the_same_turn_stays(
 ) -> None:
     """And those that are too late are closed all the same."""
     monkeypatch.setattr(preparing, "PREPARING_MAX", 1)
-    waiting = Preparing(10.0, SelectorCounters())
+    waiting = Preparing(10.0, SelectorCounters(), now_ms)
     first, second, third = channels
     for channel in channels:
         waiting.begin(channel, 0.0)

@@ -61,9 +61,13 @@ class LogRing(logging.Handler):
             return
         if len(text) > LINE_CHARS_MAX:
             text = text[: LINE_CHARS_MAX - 1] + "…"
-        line = LogLine(self.total, record.created, record.levelname, record.name, text)
+        line = LogLine(self.total, self.time_of(record), record.levelname, record.name, text)
         self._lines.append(line)
         self.total += 1
+
+    def time_of(self, record: logging.LogRecord) -> float:
+        """Return when a line was logged, in seconds since the epoch."""
+        return record.created
 
     def page(self, count_max: int, before: int | None = None) -> list[LogLine]:
         """Return a page of the kept lines, newest first.

@@ -6,12 +6,12 @@ the pass ends. So the duration of a pass is the lag, and the time between passes
 
 from __future__ import annotations
 
-from time import perf_counter_ns
 from typing import Self
 
 import attrs
 import trio
 
+from .._util._monotonic import perf_counter_ns
 from ._rates import Histogram
 
 # Passes below 1 ms, nearly all of them, are counted in steps of 8 µs; longer ones in a histogram.

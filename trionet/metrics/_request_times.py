@@ -18,9 +18,9 @@ counted in steps of about one microsecond.
 
 from __future__ import annotations
 
-from time import perf_counter_ns
 from typing import Final
 
+from .._util._monotonic import perf_counter_ns
 from ._rates import bucket_of, upper_of
 
 # The clock of all timestamps. By its own name it would be looked up in its module at every call.

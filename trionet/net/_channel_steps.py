@@ -114,6 +114,7 @@ class ChannelSteps:
         pool: MemoryPool | None,
         shuffle: Shuffle | None,
         wake: Callable[[], None],
+        now_ms: Callable[[], int],
     ) -> None:
         self.readiness = readiness
         self._on_error = on_error
@@ -125,7 +126,7 @@ class ChannelSteps:
         self.next_check_at = math.inf
         self.now = 0.0
         self.paused: dict[Channel, None] = {}
-        self.preparing = Preparing(authentication_seconds_max, self.counters)
+        self.preparing = Preparing(authentication_seconds_max, self.counters, now_ms)
         self.result = PollResult()
         self.starved = Starved(pool, wake, shuffle)
 

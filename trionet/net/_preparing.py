@@ -23,15 +23,14 @@ on them. :class:`PreparingTime` implements the last of these:
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
 from typing import Final
 
 import attrs
 from trio.lowlevel import RunVar
 
+from .._util._monotonic import perf_counter
 from ._authenticator import Authenticator, Gate, Progress, Step
 from ._channel import Channel
 from ._channel_state import ChannelState
@@ -164,11 +163,15 @@ class Preparing:
     Args:
         seconds_max: the time limit for connecting, handshake and authentication together.
         counters: the counters of the Selector.
+        now_ms: returns the wall-clock time, in milliseconds since the epoch.
     """
 
-    def __init__(self, seconds_max: float, counters: SelectorCounters) -> None:
+    def __init__(
+        self, seconds_max: float, counters: SelectorCounters, now_ms: Callable[[], int]
+    ) -> None:
         self._seconds_max = seconds_max
         self._counters = counters
+        self._now_ms = now_ms
         # With a common limit, failing peers could displace those that are in progress.
         self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
@@ -273,7 +276,7 @@ class Preparing:
                 return Decision(close_reason=CloseReason.SESSION_EXPIRED)
             # The client re-authenticates (KIP-368).
             self.begin(channel, now)
-            then = self._decide(channel, _received(authenticator, frame, now), now)
+            then = self._decide(channel, self._received(authenticator, frame, now), now)
             return Decision(state=ChannelState.AUTHENTICATING, then=then)
         if channel.initiator is not None and channel.initiator.lets_pass(frame):
             return REQUEST
@@ -284,7 +287,11 @@ class Preparing:
             error = invalid_size(len(frame), limit, channel.limit_names.authentication)
             step = Step.failed(CloseReason.INVALID_RECEIVE, str(error))
             return self._fail(channel, step, now)
-        return self._decide(channel, _received(authenticator, frame, now), now)
+        return self._decide(channel, self._received(authenticator, frame, now), now)
+
+    def _received(self, authenticator: Authenticator, frame: Frame, now: float) -> Step:
+        with preparing_time().spending():
+            return authenticator.receive(frame, now, self._now_ms())
 
     def sent(self, channel: Channel) -> Decision:
         """Decide what follows after an authentication message has been sent."""
@@ -385,11 +392,6 @@ class Preparing:
             return self._end(channel, failure, now) if is_held else _close_of(failure)
         reason, what = _LATE[channel.state]
         return Decision(close_reason=reason, detail=why or f"{what} took too long")
-
-
-def _received(authenticator: Authenticator, frame: Frame, now: float) -> Step:
-    with preparing_time().spending():
-        return authenticator.receive(frame, now, time.time_ns() // 1_000_000)
 
 
 def _close_of(failure: Step) -> Decision:

@@ -31,6 +31,7 @@ from typing import Any, Final
 import trio
 from trio.lowlevel import checkpoint
 
+from .._util import _wall_clock as wall_clock
 from .._util._cancellation import Checkpoint
 from ..errors import LocalProtocolError
 from ..metrics._request_times import now_ns
@@ -72,6 +73,7 @@ class Selector:
         times_channels: whether to measure ``network_thread_ns`` of each channel, which means
             reading the clock once per event and Send (Kafka: recordTimePerConnection,
             networkThreadTimeNanos, KIP-124).
+        now_ms: returns the wall-clock time, in milliseconds since the epoch.
 
     Attributes:
         alarm: wakes the loop when a timeout is due. The owner runs it alongside the loop; without
@@ -96,6 +98,7 @@ class Selector:
         shuffle: Shuffle | None = None,
         parks_at_once: bool = False,
         times_channels: bool = False,
+        now_ms: Callable[[], int] = wall_clock.now_ms,
     ) -> None:
         self._times_channels = times_channels
         self._parks_at_once = parks_at_once
@@ -110,6 +113,7 @@ class Selector:
             pool=pool,
             shuffle=shuffle,
             wake=self.wakeup,
+            now_ms=now_ms,
         )
         self.idle: IdleExpiry[Channel] = self._steps.idle
         self.channels: Channels = self._steps.channels

@@ -437,6 +437,7 @@ class SocketServer:
                 pool=self.pool,
                 shuffle=self._network.shuffle,
                 times_channels=config.times_connections,
+                now_ms=self._network.now_ms,
             )
             processor = Processor(id, endpoint, builder, shared, selector)
             own.start_soon(selector.alarm.keep_time, name=f"alarm of processor {id}")

@@ -17,7 +17,6 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -26,6 +25,7 @@ from typing import Any, Final, cast
 
 import trio
 
+from ..._util._monotonic import perf_counter
 from ...errors import WireFormatError
 from ...net.wire._close_reason import CloseReason
 from ...net.wire._transmission import Chunk, Outgoing, outgoing
@@ -68,7 +68,7 @@ class LongCalls:
     def __init__(
         self, nursery: trio.Nursery, response_bytes_max: int, *, is_virtual: bool = False
     ) -> None:
-        clock = _ticks() if is_virtual else time.perf_counter
+        clock = _ticks() if is_virtual else perf_counter
         self.scheduler = LongCallScheduler(clock, self.start)
         self._nursery = nursery
         self._response_bytes_max = response_bytes_max
@@ -204,7 +204,7 @@ class _FullCollections:
     @contextmanager
     def put_off(self) -> Iterator[None]:
         with self._lock:
-            now = time.monotonic()
+            now = perf_counter()
             if not self._under_way:
                 self._threshold = self._exchange(_NO_FULL_COLLECTION)
                 self._since = now

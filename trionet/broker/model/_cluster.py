@@ -20,7 +20,6 @@ be interrupted are shielded.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -103,7 +102,6 @@ class Cluster:
         network: Network = SYSTEM,
     ) -> None:
         self.network = network
-        self._virtual_now_ms = network.now_ms if network.is_virtual else None
         self.config: BrokerConfig = config
         self.loggers: BrokerLoggers = BrokerLoggers()
         self.topics = topics
@@ -152,9 +150,7 @@ class Cluster:
 
     def now_ms(self) -> int:
         """Return the current time for record timestamps and responses, in ms since the epoch."""
-        if self._virtual_now_ms is not None:
-            return self._virtual_now_ms()
-        return time.time_ns() // 1_000_000
+        return self.network.now_ms()
 
     def release_logs(self) -> None:
         """Drop all references to logs, so that holding on to the Broker keeps no files open."""

@@ -31,6 +31,7 @@ import attrs
 import trio
 
 from ...errors import ApiError, ConfigError
+from ...net._network import SYSTEM
 from ...protocol.records._records import batch_chunks
 from ...protocol.request_log import SAMPLE_ALL
 from ..config._broker_config import BrokerConfig
@@ -188,7 +189,7 @@ class RequestLog:
             state.node_id,
             settings.sample_ppm,
             settings.rows_max,
-            (lambda: network.now_ms() * 1_000_000) if network.is_virtual else time.time_ns,
+            time.time_ns if network is SYSTEM else (lambda: network.now_ms() * 1_000_000),
             network.rng,
         )
         self._turns = counting()

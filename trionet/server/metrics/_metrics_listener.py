@@ -16,11 +16,11 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
-from time import perf_counter
 
 import attrs
 import trio
 
+from ..._util._monotonic import perf_counter
 from ...net.wire._endpoint import Endpoint, bind
 from .._acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
 from ._http_exchange import HttpExchange, HttpRequest, HttpResponse, HttpRules, Refused

@@ -14,13 +14,13 @@ import gc
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from time import perf_counter_ns
 from types import CoroutineType, FrameType, GeneratorType
 from typing import Any, Final, overload
 
 import attrs
 import trio
 
+from ..._util._monotonic import perf_counter_ns
 from ._snapshot_sections import NS, Row, SectionPage
 
 #: How long steps are measured after the tasks were last asked for, in nanoseconds: longer than the

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import trio
 
+from ...._util._monotonic import perf_counter
+
 # Shorter waits would cost more system calls than they spread (Kafka checks every 300 ms).
 _WAIT_SECONDS_MIN = 0.05
 
@@ -25,8 +27,8 @@ def sleep_in_thread(seconds: float) -> None:
     Raises:
         Cancelled: the task was cancelled for which the thread runs.
     """
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
+    end = perf_counter() + seconds
+    while (left := end - perf_counter()) > 0:
         trio.from_thread.check_cancelled()
         time.sleep(min(left, _CANCEL_CHECK_SECONDS))
 
@@ -45,7 +47,7 @@ class Throttle:
     def __init__(
         self,
         bytes_per_second: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = perf_counter,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._rate = bytes_per_second
