@@ -30,6 +30,9 @@ from ._records import Record, Seed
 from ._seen_requests import SeenRequest
 from .faults._faults import Apis
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 T = TypeVar("T")
 
 # The default timeout of waits.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -12,7 +14,10 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from ..errors import LocalProtocolError
+from ..errors import LocalProtocolError, TrionetError
+
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
 
 T = TypeVar("T")
 
@@ -20,6 +25,14 @@ ENDED = (
     "the broker has stopped, because its with block or the test that uses its fixture has ended;"
     " inspect it before then"
 )
+FORKED = (
+    "the broker runs in the process that opened it, and this process is a fork of it; here, clients"
+    " can connect to the broker, and nothing else"
+)
+
+
+_DOCUMENTED = (TrionetError, LookupError, OSError, TypeError, ValueError)
+_PATCHED_BY_GEVENT = ("select", "socket", "threading")
 
 
 @attrs.frozen
@@ -31,12 +44,14 @@ class BrokerLoop:
         nursery: runs what is started in the loop.
         ended: done when the loop has ended.
         thread: the id of the loop's thread.
+        process: the id of the loop's process.
     """
 
     token: trio.lowlevel.TrioToken
     nursery: trio.Nursery
     ended: Future[None]
     thread: int
+    process: int = attrs.field(factory=os.getpid)
 
     @property
     def is_here(self) -> bool:
@@ -47,7 +62,7 @@ class BrokerLoop:
         """Call a function in the loop, and return its result.
 
         Raises:
-            trio.RunFinishedError: the broker has ended.
+            trio.RunFinishedError: the broker has ended, or runs in another process.
         """
         if self.is_here:
             return function()
@@ -105,6 +120,8 @@ class BrokerLoop:
         return future, cancel
 
     def _soon(self, function: Callable[[], object]) -> None:
+        if os.getpid() != self.process:
+            raise trio.RunFinishedError(FORKED)
         try:
             self.token.run_sync_soon(function)
         except trio.RunFinishedError:
@@ -121,4 +138,33 @@ class BrokerLoop:
         wait(futures, return_when=FIRST_COMPLETED)
         if not future.done():
             raise trio.RunFinishedError(ENDED)
-        return future.result()
+        return result_of(future)
+
+
+def result_of(future: Future[T]) -> T:
+    """Wait for a future, and return its result or raise its error.
+
+    An error of a kind that calls document is raised without the place in the broker where it
+    occurred, which says nothing about the test that made the call.
+    """
+    error = future.exception()
+    if isinstance(error, _DOCUMENTED):
+        raise error.with_traceback(None)
+    if error is not None:
+        raise error
+    return future.result()
+
+
+def check_threads() -> None:
+    """Check that a broker can run in a thread of this process.
+
+    Raises:
+        LocalProtocolError: gevent has replaced what the thread needs.
+    """
+    gevent = sys.modules.get("gevent.monkey")
+    if gevent is not None and any(map(gevent.is_module_patched, _PATCHED_BY_GEVENT)):
+        raise LocalProtocolError(
+            "a broker cannot run in this process, whose threads and sockets are gevent's"
+            " (gevent.monkey.patch_all()); run it in another process, such as with"
+            " `trionet broker --memory`, and connect to it there"
+        )

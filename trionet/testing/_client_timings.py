@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 Kind: TypeAlias = Literal["producer", "consumer", "admin"]
 """The kinds of clients."""
 KINDS: Final = ("producer", "consumer", "admin")

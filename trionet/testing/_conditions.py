@@ -12,6 +12,9 @@ from ._records import Record, records_in
 from ._seen_requests import SeenRequest, SeenRequests, Which, api_keys_of
 from .faults._faults import Apis
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 
 def logs_of(inside: BrokerInternals, topic: str, partition: int | None) -> list[Log]:
     """Return the logs of a topic, or of one partition.

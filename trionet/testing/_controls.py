@@ -30,6 +30,9 @@ from .faults._fault_section import FaultSection
 from .faults._faults import Apis, Faults
 from .faults._interception import Interception
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 # How many lines :meth:`Controls.log` returns at most.
 LOG_LINES_MAX = 200
 

@@ -15,6 +15,9 @@ from ..broker.run._node import Node
 from ..net._channel import Channel
 from ..server._processor import Processor
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 T = TypeVar("T")
 
 

@@ -21,6 +21,9 @@ from ..protocol._wire import NO_UUID, Message
 from ..protocol.messages.metadata import MetadataRequest
 from ..protocol.messages.registry import APIS
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 KEYS = {row[1]: key for key, row in APIS.items()}
 
 ERRORS = {

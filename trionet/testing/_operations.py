@@ -31,6 +31,9 @@ from ._records import (
     read_records,
 )
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 _decode = MESSAGES[0][0]
 _VERSION_BYTES = 2
 

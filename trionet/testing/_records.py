@@ -23,6 +23,9 @@ from ..broker.log.validation._recompression import recompress
 from ..protocol.records._batch import iter_batches
 from ..protocol.records._records import decode_batch, encode_batch
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 # How many bytes of a log are read at once.
 _READ_BYTES: Final = 1024 * 1024
 # The most records, and roughly the most bytes, of a batch; a larger record gets its own batch.

@@ -20,6 +20,9 @@ from ._client_timings import Kind, timings
 from ._internals import BrokerInternals
 from ._names import one_of
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "java")
 
 

@@ -31,6 +31,9 @@ from ._names import (
     transactional_ids_in,
 )
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 # How many requests are kept, and their total size; the oldest are dropped first.
 REQUESTS_KEPT_MAX: Final = 10_000
 REQUEST_BYTES_KEPT_MAX: Final = 64 * 1024 * 1024

@@ -33,7 +33,7 @@ from ..broker.run._new_topics import Topics
 from ..metrics._log_ring import LogRing
 from . import _operations as operations
 from ._asyncio_waits import WAIT_SECONDS, AsyncioWaits, check_blocks_no_loop
-from ._broker_loop import BrokerLoop
+from ._broker_loop import BrokerLoop, check_threads, result_of
 from ._client_timings import Kind
 from ._controls import Controls
 from ._internals import internals_of
@@ -41,7 +41,11 @@ from ._operations import GroupView, TransactionView
 from ._records import Record, Seed
 from ._secured import ClientSecurity, add_users, client_config, security_of
 from ._seen_requests import SeenRequest
+from ._system_clock import SystemClock, SystemClockNetwork, now_ms
 from .faults._faults import Apis
+
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
 
 T = TypeVar("T")
 
@@ -395,7 +399,12 @@ def broker(
         OSError: a listener cannot be bound, or the data directory cannot be used.
         ApiError: a topic cannot be created.
         TypeError: ``settings`` or ``topics`` is of the wrong kind.
+        LocalProtocolError: gevent has replaced the threads and sockets of this process.
+
+    The broker keeps the system's time, whatever the clock of the program is made to say. In a fork
+    of the process, the end of the block does nothing.
     """
+    check_threads()
     check_settings(settings)
     security = security_of(tls=tls, sasl=sasl)
     started: Future[tuple[ThreadedBroker, Callable[[], None]]] = Future()
@@ -416,7 +425,9 @@ def broker(
             given_up.add_done_callback(cancel)
             security.check({**(settings or {}), **keywords})
             merged = {**security.settings, **(settings or {}), **keywords}
-            async with open_broker(merged, brokers=brokers, topics=topics) as running:
+            async with open_broker(
+                merged, brokers=brokers, topics=topics, network=SystemClockNetwork()
+            ) as running:
                 await add_users(internals_of(running), security.client)
                 async with trio.open_nursery() as nursery:
                     loop = BrokerLoop(token, nursery, ended, threading.get_ident())
@@ -428,7 +439,7 @@ def broker(
 
     def run() -> None:
         try:
-            trio.run(serve)
+            trio.run(serve, clock=SystemClock())
         except BaseException as error:  # boundary: raised in the caller's thread  # noqa: ASYNC103
             # An error is raised once: by the start if the caller still waits for that, or else at
             # the end of its block, through `ended`.
@@ -441,9 +452,10 @@ def broker(
             ended.set_result(None)
 
     thread = threading.Thread(target=run, name="trionet-broker", daemon=True)
+    process = os.getpid()
     try:
         thread.start()
-        threaded, stop = started.result()
+        threaded, stop = result_of(started)
     except BaseException:  # an error of the start, or Ctrl-C during it
         given_up.set_result(None)
         with suppress(RuntimeError):  # the thread was not started yet; it ends at once when it is
@@ -453,14 +465,15 @@ def broker(
         with _errors_reported(threaded):
             yield threaded
     finally:
-        # The loop may crash between the check and the call, which then has nothing to stop.
-        if not ended.done():
-            try:
-                stop()
-            except trio.RunFinishedError:
-                pass  # it crashed; the error is raised below
-        thread.join()
-        ended.result()
+        if os.getpid() == process:  # a fork of it has no such thread
+            # The loop may crash between the check and the call, which then has nothing to stop.
+            if not ended.done():
+                try:
+                    stop()
+                except trio.RunFinishedError:
+                    pass  # it crashed; the error is raised below
+            thread.join()
+            ended.result()
 
 
 @contextmanager
@@ -474,10 +487,17 @@ def _errors_reported(threaded: ThreadedBroker) -> Iterator[None]:
     threaded.faults.raise_errors()
 
 
+class _Logged(LogRing):
+    """The log of one broker, by the broker's clock instead of that of the program under test."""
+
+    def time_of(self, record: logging.LogRecord) -> float:  # noqa: ARG002 -- just logged
+        return now_ms() / 1000
+
+
 @contextmanager
 def _logged() -> Iterator[LogRing]:
     """Collect the log records of the current thread, which come only from the broker."""
-    ring, root = LogRing(logging.NOTSET), logging.getLogger("trionet")
+    ring, root = _Logged(logging.NOTSET), logging.getLogger("trionet")
     thread = threading.get_ident()
     ring.addFilter(lambda record: record.thread == thread)
     root.addHandler(ring)

@@ -20,6 +20,9 @@ from ..protocol._codec import ApiVersionCodec, api_key_of, lookup, schema_versio
 from ..protocol._header import decode_response_header, encode_request_header, frame
 from ..protocol._wire import Chunk, Message
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 CLIENT_ID: Final = "raw-peer"
 # The timeout of a blocking read or write, so that a hanging test fails.
 BLOCKING_SECONDS: Final = 30.0

@@ -18,6 +18,9 @@ from ...server._request_channel import CloseConnection
 from .._internals import NodeInternals
 from .._seen_requests import SeenRequest
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 Then = Callable[[Any], None]
 """A callback for a handler's response: a message, or one of :data:`RESPONSES`."""
 

@@ -31,6 +31,9 @@ from ..memory._stream import MemoryTransport
 from ._exchange import DelayedExchange, Exchange, bytes_of
 from ._response_errors import ErrorResponses, is_top_level, merge, response_class, rest_of
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 # All batch and message formats start with an offset and the size of what follows.
 _SIZE_AT: Final = 8
 _DATA_AT: Final = 12

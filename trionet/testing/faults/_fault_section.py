@@ -18,6 +18,9 @@ from ._interception import FaultRule, Interception
 from ._reactions import Timeline, reaction
 from ._spoken_faults import inject
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 T = TypeVar("T")
 
 #: How many of the last requests are searched for those that faults were applied to.

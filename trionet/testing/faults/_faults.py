@@ -56,6 +56,9 @@ from ._fault_actions import (
 from ._interception import FOREVER, FaultRule, Interception, check_timing
 from ._response_errors import response_class
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 Apis = ApiName | tuple[ApiName, ...] | list[ApiName] | None
 """One API, several, or None for all."""
 

@@ -18,6 +18,9 @@ from .._seen_requests import Fault, SeenRequest, SeenRequests, seen
 from ._exchange import DelayedExchange, Exchange
 from ._fault_actions import Action
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 FOREVER: Final = math.inf
 
 

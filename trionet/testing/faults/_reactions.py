@@ -7,6 +7,9 @@ from typing import Final
 
 from .._seen_requests import Fault, SeenRequest
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 #: The requests with which a client begins a connection.
 _OF_CONNECTING: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")
 #: How many requests of a client after a fault are searched for its reaction.

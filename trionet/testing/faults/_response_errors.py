@@ -19,6 +19,9 @@ from ...protocol._wire import Message
 from ...protocol.messages.registry import APIS
 from .._names import PARTITIONS, TOPIC_LISTS, TopicName, partition_of, partitions_in, topic_of
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 Hits = Callable[[str, int | None], bool]
 """Returns whether a topic, or one of its partitions, gets the error."""
 

@@ -10,6 +10,9 @@ from ..._util._text import nearest
 from .._seen_requests import Fault
 from ._faults import Faults
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 #: The word that stands for all APIs, and for any number of requests.
 ALL: Final = "all"
 #: What a fault of some requests can be limited to; the names of parameters.

@@ -11,6 +11,9 @@ from enum import Enum, auto
 import attrs
 import trio
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 
 @attrs.define(kw_only=True)
 class NetworkFaults:

@@ -39,6 +39,9 @@ from ._readiness import MemoryReadiness
 from ._socket import MemorySocket, os_error
 from ._stream import MemoryStream, MemoryTransport, wait_ready
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 
 class ListeningMemorySocket:
     """A listening socket; created by :meth:`~trionet.testing.MemoryNetwork.listen`.

@@ -10,6 +10,9 @@ import trio
 from ...net.wire._readiness import EVENTS_MAX, HANGUP
 from ._socket import MemorySocket, os_error
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 
 class MemoryReadiness:
     """A level-triggered readiness backend that examines only the sockets that may be ready.

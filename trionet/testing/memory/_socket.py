@@ -32,6 +32,9 @@ from ...net.wire._readiness import READ, WRITE
 from ...net.wire._transmission import Buffer
 from ._medium import Mark, Medium, Piece, Pipe
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 # The values of EPOLLERR and EPOLLHUP.
 _ERROR, _HANGUP = 8, 16
 # The default size of both buffers.

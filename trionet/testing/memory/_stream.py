@@ -13,6 +13,9 @@ from ...net.wire._readiness import HANGUP, READ, WRITE
 from ...net.wire._transmission import Buffer, FileRange
 from ._socket import MemorySocket
 
+# pytest leaves the frames of this module out of its reports.
+__tracebackhide__ = True
+
 _READ_BYTES = 64 * 1024
 
 
