@@ -327,7 +327,7 @@ def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
         ConfigError: the number of nodes is not allowed, two nodes would have the same port, or a
             port would be too high.
     """
-    # `True` is a number to Python, and not to whoever writes `brokers=True`.
+    # Not isinstance: to Python, True is a number.
     if type(brokers) is not int or not 1 <= brokers <= BROKERS_MAX:
         raise ConfigError(f"brokers = {brokers!r} is not allowed; allowed: 1 to {BROKERS_MAX}")
     config = _with_replicas(config, brokers)
