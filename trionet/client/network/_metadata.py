@@ -253,7 +253,7 @@ class Metadata:
             return
         self.cluster = described(response, self.cluster, is_partial=not self._is_full)
         self.updates += 1
-        self.has_all_topics = self._asked_topics is None
+        self.has_all_topics = self._asked is None
         self.error = None
         self._failures = 0
         self._waiting_since = None
