@@ -267,7 +267,7 @@ class Member:
         """Read in one loop, or in several after each other."""
         rng = self._rng
         loops = (self._limit, self._limit, self._child, self._error, self._break, self._bounded)
-        afterwards = (self._read_on, self._go_on, self._commit)
+        afterwards = (self._read_on, self._go_on, self._commit, self._put_back)
         try:
             for _ in range(rng.randint(1, 4)):
                 loop = self._limit if self._is_calm else rng.choice(loops)
@@ -356,6 +356,12 @@ class Member:
             await consumer.commit()
         except (CommitFailedError, RebalanceInProgressError) as error:
             self._trace.note(f"{self._name}: {error}")
+
+    async def _put_back(self, consumer: Consumer) -> None:
+        """Have what was cut short once more."""
+        await trio.lowlevel.checkpoint()
+        consumer.put_back()
+        self._in_hand.clear()
 
     def _finish(self) -> None:
         for partition, offset in self._in_hand:

@@ -8,16 +8,16 @@ import trio
 from sim.admins import make_topics
 from sim.outcome import violation_in
 from sim.own_members import OwnGroup
+from sim.planted import planted
 from sim.world import ADDRESS, World
 from trionet import open_producer
-from trionet.client.consumer.coordinator._consumer_coordinator import ConsumerCoordinator
 from trionet.testing import MemoryNetwork, run_virtual
 
 RECORDS = 30
 PLACE = ("synced", 0)
 #: Draws that decide what each member does: it commits after each record, or does nothing between
-#: them; and its user's code fails after a few, with one in hand.
-COMMIT_AND_FAIL, FAIL = 0.07, 0.2
+#: them; and its user's code fails, or its block ends, after a few, with one in hand.
+COMMIT_AND_FAIL, FAIL, END = 0.07, 0.2, 0.5
 
 
 async def write(world: World) -> None:
@@ -49,24 +49,17 @@ def live(draw: float, monkeypatch: pytest.MonkeyPatch) -> None:
     run_virtual(main, seed=0)
 
 
-@pytest.mark.parametrize("draw", [COMMIT_AND_FAIL, FAIL])
-def test_members_that_commit_or_fail_with_a_record_in_hand_lose_none(
+@pytest.mark.parametrize("draw", [COMMIT_AND_FAIL, FAIL, END])
+def test_members_that_commit_fail_or_end_with_a_record_in_hand_lose_none(
     draw: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit of the user's own says that the record in hand is handled, whatever comes next."""
     live(draw, monkeypatch)
 
 
-def test_a_commit_of_the_record_in_hand_of_a_member_that_failed_is_found(
+def test_a_commit_of_the_record_in_hand_at_the_end_of_a_block_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    close = ConsumerCoordinator.close
-
-    async def close_normally(coordinator: ConsumerCoordinator, *, is_normal: bool) -> None:
-        await close(coordinator, is_normal=True)
-
-    monkeypatch.setattr(ConsumerCoordinator, "close", close_normally)
-
-    with pytest.raises(ExceptionGroup) as caught:
-        live(FAIL, monkeypatch)
+    with planted("finish-with-block"), pytest.raises(ExceptionGroup) as caught:
+        live(END, monkeypatch)
     assert "is committed, and" in violation_in(caught.value)

@@ -24,6 +24,8 @@ STEPS = 120
 FIRST_BATCHES_SEEDS = 50
 #: Of workers and members, each of which takes longer.
 WORKERS_SEEDS, CUT_SHORT_SEEDS = 10, 10
+#: In which a client that commits as the member that it is now doubles records, or goes back.
+EXACTLY_ONCE_SEEDS = (3, 4)
 #: Found so early that every run of the tests can see it; `python3 tests sim --planted all` has all.
 FOUND_AT_ONCE = ["acknowledge-before-append", "skip-offset-at-roll", "unmute-too-early"]
 
@@ -135,6 +137,21 @@ def test_a_bug_that_is_planted_in_the_producer_is_found_by_its_first_batches(
         violations = (first_batches.run(seed).violation for seed in range(FIRST_BATCHES_SEEDS))
 
         assert any(found in violation for violation in violations)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_workers_that_are_killed_cancelled_and_stalled_copy_each_record_once() -> None:
+    violations = {seed: exactly_once.run(seed).violation for seed in EXACTLY_ONCE_SEEDS}
+
+    assert dict.fromkeys(EXACTLY_ONCE_SEEDS, "") == violations
+
+
+@pytest.mark.slow
+def test_no_record_that_was_cut_short_is_committed() -> None:
+    violations = {seed: cut_short.run(seed).violation for seed in range(CUT_SHORT_SEEDS)}
+
+    assert dict.fromkeys(range(CUT_SHORT_SEEDS), "") == violations
 
 
 @pytest.mark.slow
