@@ -11,6 +11,7 @@ from typing import Final, Self
 import attrs
 import trio
 
+from sim.planted import planted
 from support.exactly_once import Job, Worker
 from trionet.errors import ProducerFencedError
 
@@ -33,6 +34,7 @@ class Start:
         topic: what it reads; its group has the same name.
         name: the transactional id.
         seed: of what it draws; what the group has in common goes by the part before the comma.
+        planted: a bug of :mod:`sim.planted` that it has; empty for none.
         calm: a file that is there when nothing may befall it any more.
     """
 
@@ -40,16 +42,17 @@ class Start:
     topic: str
     name: str
     seed: str
+    planted: str
     calm: Path
 
     @classmethod
     def from_arguments(cls) -> Self:
-        servers, topic, name, seed, calm = sys.argv[1:]
-        return cls(servers, topic, name, seed, Path(calm))
+        servers, topic, name, seed, planted, calm = sys.argv[1:]
+        return cls(servers, topic, name, seed, planted, Path(calm))
 
     @property
     def arguments(self) -> list[str]:
-        return [self.servers, self.topic, self.name, self.seed, str(self.calm)]
+        return [self.servers, self.topic, self.name, self.seed, self.planted, str(self.calm)]
 
     @property
     def job(self) -> Job:
@@ -101,7 +104,9 @@ async def live(start: Start) -> None:
 
 if __name__ == "__main__":
     try:
-        trio.run(live, Start.from_arguments(), strict_exception_groups=True)
+        start = Start.from_arguments()
+        with planted(start.planted or None):
+            trio.run(live, start, strict_exception_groups=True)
     except* ProducerFencedError as errors:
         print(errors.exceptions, file=sys.stderr)
         sys.exit(FENCED)

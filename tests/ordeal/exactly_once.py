@@ -30,6 +30,7 @@ from ordeal.client_log import add_log_argument, log_to
 from ordeal.copier import FENCED, SESSION_SECONDS, Start, target_of
 from ordeal.rigs import RIGS, Rig
 from ordeal.run import in_words
+from sim.planted import EXACTLY_ONCE_BUGS
 from support.cache import Unavailable
 from support.exactly_once import Copies
 from support.ledger import Violation
@@ -89,6 +90,12 @@ def main(arguments: list[str]) -> int:
         "--seconds", type=float, default=60.0, help="of disturbances (default %(default)s)"
     )
     parser.add_argument("--keep", type=Path, help="keep what workers say in seeds that went wrong")
+    parser.add_argument(
+        "--planted",
+        choices=EXACTLY_ONCE_BUGS,
+        default="",
+        help="a bug that the workers have, and that is to be found",
+    )
     add_log_argument(parser)
     chosen = parser.parse_args(arguments)
     log_to(chosen.log)
@@ -111,7 +118,7 @@ async def _run_all(name: str, chosen: argparse.Namespace) -> int:
     began = time.perf_counter()
     async with RIGS[name]() as rig:
         for seed in range(chosen.seed, chosen.seed + chosen.seeds):
-            outcome = await run(rig, seed, chosen.seconds, chosen.keep)
+            outcome = await run(rig, seed, chosen.seconds, chosen.keep, chosen.planted)
             counts += outcome.counts
             bad += bool(outcome.wrong)
             print(
@@ -135,11 +142,13 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
 
 
-async def run(rig: Rig, seed: int, seconds: float, keep: Path | None = None) -> Outcome:
+async def run(
+    rig: Rig, seed: int, seconds: float, keep: Path | None = None, planted: str = ""
+) -> Outcome:
     """Run one seed against a cluster."""
     began = trio.current_time()
     with tempfile.TemporaryDirectory(prefix="trionet-exactly-once-") as name:
-        copying = _Copying(rig, seed, Path(name))
+        copying = _Copying(rig, seed, Path(name), planted)
         try:
             async with trionet.open_admin(rig.bootstrap_servers) as admin:
                 await copying.live(seconds, admin)
@@ -158,6 +167,7 @@ class _Copying:
         rig: the cluster.
         seed: of what is drawn.
         folder: for what the workers say.
+        planted: a bug that they have; empty for none.
 
     Attributes:
         counts: how often what happened.
@@ -165,13 +175,14 @@ class _Copying:
         wrong: in words.
     """
 
-    def __init__(self, rig: Rig, seed: int, folder: Path) -> None:
+    def __init__(self, rig: Rig, seed: int, folder: Path, planted: str) -> None:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
         self._rig = rig
         self._servers = rig.bootstrap_servers
         self._seed = seed
         self._folder = folder
+        self._planted = planted
         self.topic = f"exactly-once-{seed}-{random.SystemRandom().randrange(1 << 32):08x}"
         self._copies = Copies()
         self._ends = dict.fromkeys(range(PARTITIONS), 0)
@@ -246,7 +257,8 @@ class _Copying:
     async def _start(self, number: int) -> trio.Process:
         self.counts["workers"] += 1
         seed = f"{self._seed},{number} {self.counts['workers']}"
-        start = Start(self._servers, self.topic, f"{self.topic}-{number}", seed, self._calm)
+        name = f"{self.topic}-{number}"
+        start = Start(self._servers, self.topic, name, seed, self._planted, self._calm)
         path = os.pathsep.join([str(_TESTS), SAME_TRIONET["PYTHONPATH"]])
         with (self._folder / f"{number}.log").open("ab") as log:
             process = await trio.lowlevel.open_process(
