@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,6 +19,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
+from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.records._record import ConsumerRecord
 from trionet.client.consumer.state._partition_state import EARLIEST, NONE, ResetStrategy
@@ -27,6 +30,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 # A node that waits for records responds to nothing else meanwhile.
 QUICK = FetchSettings(wait_seconds=0.005)
 FROM_START = ConsumerSettings(reset=EARLIEST, fetch=QUICK)
+GROUPED = attrs.evolve(FROM_START, group=GroupSettings(group_id="g"))
 
 
 @asynccontextmanager
@@ -383,6 +387,35 @@ async def test_closed_consumer_says_so() -> None:
         await take(consumer, 1)
     with pytest.raises(trio.ClosedResourceError):
         await anext(consumer)
+
+
+@pytest.mark.parametrize("settings", [FROM_START, GROUPED], ids=["assigned", "group"])
+async def test_a_closed_consumer_is_freed_without_a_collection(settings: ConsumerSettings) -> None:
+    async def use(broker: Broker) -> weakref.ref[Consumer]:
+        async with open_consumer(broker.bootstrap_servers, settings) as consumer:
+            if settings.group is None:
+                consumer.assign([T0])
+            else:
+                consumer.subscribe("t")
+            async for _ in consumer:
+                break
+            async for _ in consumer.batches():
+                break
+        if settings.group is None:
+            assert 2 == consumer.position(T0)
+        with pytest.raises(trio.ClosedResourceError):
+            await anext(aiter(consumer))
+        return weakref.ref(consumer)
+
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as writer:
+        await create_topic(writer, "t", 1)
+        await append(writer, b"a", b"b")
+        gc.disable()
+        try:
+            closed = await use(broker)
+            assert closed() is None
+        finally:
+            gc.enable()
 
 
 async def test_own_error_leaves_the_block_as_it_is() -> None:

@@ -51,6 +51,7 @@ from .state._subscription_state import SubscriptionState
 
 #: The maximum time between two full checkpoints while records are returned, in seconds.
 CHECKPOINT_SECONDS: Final = 0.001
+_CLOSED: Final = "this consumer is closed"
 
 
 @final
@@ -769,7 +770,7 @@ class Consumer(NotCopied):
     def _check_open(self) -> None:
         self._client.check_thread()
         if self._is_closed:
-            raise trio.ClosedResourceError("this consumer is closed")
+            raise trio.ClosedResourceError(_CLOSED)
 
     def _changed(self) -> None:
         """React to a change of the topics whose metadata is needed, and of what follows."""
@@ -794,12 +795,28 @@ class Consumer(NotCopied):
     # Closing.
 
     def _end(self) -> None:
-        """Stop returning records. Called by :func:`.open_consumer`."""
+        """Stop returning records. Called by :func:`.open_consumer`.
+
+        No cycle of references keeps a closed consumer or its records in memory.
+        """
         self._is_closed = True
+        for state in self._subscriptions.assignment.states.values():
+            state.refetch()
+        self._subscriptions.assignment.on_change = _do_nothing
+        self._loop.next_chunk = _closed
         self._loop.records = NOTHING
         self._loop.checkpoint_at = 0.0
         self._fetcher.close()
         self._parking_lot.unpark_all()
+
+
+async def _closed() -> Chunk:
+    await trio.lowlevel.checkpoint()
+    raise trio.ClosedResourceError(_CLOSED)
+
+
+def _do_nothing() -> None:
+    """React to no change of a closed consumer."""
 
 
 def _unreachable(why: str, offset: int) -> ApiError:

@@ -230,12 +230,13 @@ class RecordLoop:
         next_chunk: marks the preceding records as finished and waits for the next records.
 
     Attributes:
+        next_chunk: see the argument.
         records: an iterator over the records that may be handed out without a checkpoint.
         checkpoint_at: the time on the event loop's clock at which a checkpoint becomes due.
     """
 
     def __init__(self, next_chunk: Callable[[], Awaitable[Chunk]]) -> None:
-        self._next_chunk = next_chunk
+        self.next_chunk = next_chunk
         self._clock = trio.lowlevel.current_clock().current_time
         # The task that waited last, because checking for cancellation has to be cheap. Another
         # cancelled task may get a record that is ready, as if it had called a moment earlier.
@@ -266,7 +267,7 @@ class RecordLoop:
 
     async def wait(self) -> ConsumerRecord:
         """Execute a checkpoint and wait for the next record."""
-        chunk = await self._next_chunk()
+        chunk = await self.next_chunk()
         self._task = current_task()
         self.records = chunk.records
         return next(self.records)
