@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from support.eventually import eventually
 from trionet import (
@@ -24,7 +25,8 @@ from trionet import (
     open_broker,
     process_records,
 )
-from trionet.testing import BrokerControl, control
+from trionet.client.consumer.coordinator._commits import REPEAT_SECONDS
+from trionet.testing import BrokerControl, MemoryNetwork, control
 
 Handler = Callable[[ConsumerRecord], Awaitable[object]]
 SETTINGS = {
@@ -130,6 +132,29 @@ async def test_records_finish_in_any_order_and_are_committed_up_to_the_first_unf
         assert 5 == committed(controls)
         hang.set()
         await controls.wait_for_offset("g", "t", 20)
+
+
+async def test_an_offset_that_a_delayed_commit_set_back_is_committed_again(
+    autojump_clock: MockClock,
+) -> None:
+    network = MemoryNetwork()
+    partition = TopicPartition("t", 0)
+    async with open_broker(network=network) as broker:
+        controls = control(broker)
+        await seed(controls, 3)
+
+        async def handle(record: ConsumerRecord) -> None:
+            await trio.lowlevel.checkpoint()
+
+        async with processing(
+            broker, handle, network=network, auto_commit_interval_ms=5_000
+        ) as consumer:
+            await trio.sleep(10)
+            assert {("t", 0): 3} == controls.group("g").offsets
+            await consumer.commit({partition: 1})
+            await trio.sleep(REPEAT_SECONDS + 5)
+
+            assert {("t", 0): 3} == controls.group("g").offsets
 
 
 async def test_what_has_finished_is_committed_when_it_is_cancelled(

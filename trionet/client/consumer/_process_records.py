@@ -28,6 +28,7 @@ from ._consumer import Consumer
 from ._open_consumer import open_consumer
 from ._settings import ConsumerSettings, consumer_settings
 from .coordinator._classic_member import GroupSettings
+from .coordinator._commits import REPEAT_SECONDS
 from .processing._backlog import Backlog, Job, Order
 from .processing._offset_tracker import OffsetTracker
 from .records._record import ConsumerBatch, ConsumerRecord
@@ -320,18 +321,26 @@ class _Processing:
     # Commits.
 
     async def _commit_regularly(self) -> None:
+        repeated_at = trio.current_time()
         while True:
             await trio.sleep(self._commit_seconds)
-            await self._commit()
+            now = trio.current_time()
+            repeats = now - repeated_at >= REPEAT_SECONDS
+            await self._commit(repeats=repeats)
+            repeated_at = now if repeats else repeated_at
 
-    async def _commit(self) -> None:
-        """Commit what has finished; what cannot be committed now is committed later."""
+    async def _commit(self, *, repeats: bool = False) -> None:
+        """Commit what has finished; what cannot be committed now is committed later.
+
+        Args:
+            repeats: whether to commit unchanged offsets again, too.
+        """
         await trio.lowlevel.checkpoint()
         self._pass_invisible_offsets()
         offsets = {
             each: OffsetAndMetadata(tracker.committable, "", tracker.leader_epoch())
             for each, tracker in self._trackers.items()
-            if tracker.committable > tracker.committed
+            if repeats or tracker.committable > tracker.committed
         }
         trackers = {each: self._trackers[each] for each in offsets}
         failure: TrionetError | None = None
