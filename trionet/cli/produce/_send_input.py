@@ -113,14 +113,14 @@ class _Run:
         with self._reporting_abort(TransactionAbortableError):
             async with producer.transaction():
                 # No commit has been sent yet, so whatever goes wrong here, nothing is committed.
-                with self._reporting_abort(TrionetError):
+                with self._reporting_abort(BaseException):
                     yield
                     if sender.failed or self._error is not None or self._stop.number is not None:
                         await producer.abort_transaction()
                         self._report_abort()
 
     @contextmanager
-    def _reporting_abort(self, kind: type[TrionetError]) -> Iterator[None]:
+    def _reporting_abort(self, kind: type[BaseException]) -> Iterator[None]:
         try:
             yield
         except kind:
