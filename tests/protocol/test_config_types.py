@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ from trionet.protocol._config_types import (
         (INT, "-1", -1),
         (INT, "+5", 5),
         (INT, 2**31 - 1, 2**31 - 1),
+        (INT, signal.SIGTERM, 15),
         (SHORT, "-32768", -32768),
         (LONG, "9223372036854775807", LONG_MAX),
         (DOUBLE, "0.5", 0.5),

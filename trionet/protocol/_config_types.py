@@ -152,7 +152,7 @@ def _text(raw: object) -> str | None:
 
 def _integer(raw: object) -> Value:
     if isinstance(raw, int) and not isinstance(raw, bool):
-        return raw
+        return int(raw)  # a range is walked through for an instance of a subclass
     # int() also accepts "1_000", Kafka does not.
     text = raw.strip() if isinstance(raw, str) else ""
     digits = text[1:] if text[:1] in ("+", "-") else text
