@@ -143,6 +143,25 @@ def test_compiled_code_loses_no_cause() -> None:
     assert not found, found
 
 
+def test_compiled_classes_are_equal_when_python_says_so() -> None:
+    """mypyc makes `==` of a class that it compiles `is`, unless its body has an `__eq__`."""
+    found = complaints(
+        f"{path}:{node.lineno}: {node.name} has an `__eq__` that mypyc does not see; "
+        "write eq=False, or move it to a module that is not compiled"
+        for path in marked_files(ROOT)
+        for node in ast.walk(tree_of(ROOT / path))
+        if isinstance(node, ast.ClassDef) and not all(map(adds_no_equality, node.decorator_list))
+    )
+
+    assert not found, found
+
+
+def adds_no_equality(decorator: ast.expr) -> bool:
+    if isinstance(decorator, ast.Call):
+        return any(ast.unparse(each) == "eq=False" for each in decorator.keywords)
+    return ast.unparse(decorator) == "final"
+
+
 def test_the_tests_of_what_is_compiled_run_compiled_too() -> None:
     """The folder of tests that mirrors a compiled module's, or a part of it."""
     jobs = runpy.run_path(str(ROOT / "tests/__main__.py"))

@@ -12,9 +12,9 @@ from support.ledger import Violation
 from trionet import PartitionError, TopicPartition, open_consumer
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.fetch._completed_fetch import FetchSettings
+from trionet.client.consumer.fetch._settings import FetchSettings
 from trionet.client.consumer.records._record import ConsumerRecord
-from trionet.client.consumer.state._partition_state import EARLIEST
+from trionet.client.consumer.state._reset_strategy import EARLIEST
 
 
 async def read(world: World, name: str) -> None:

@@ -17,7 +17,7 @@ from trionet.client.consumer.assignors import Assignor, CooperativeStickyAssigno
 from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.coordinator._consumer_coordinator import ConsumerCoordinator
 from trionet.client.consumer.coordinator._rebalance_steps import RebalanceCallbacks
-from trionet.client.consumer.state._partition_state import EARLIEST
+from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._kafka_client import KafkaClient
 from trionet.client.network._open_client import (

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import attrs
 import trio
 
+from trionet.client._network_settings import RequestSettings
 from trionet.client.network._cluster import Node
-from trionet.client.network._exchange import RequestSettings
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import ClientSettings
 from trionet.client.network._responses import ClientResponse

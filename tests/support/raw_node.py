@@ -12,9 +12,8 @@ import trio
 from support.network_clients import SETTINGS, poll_until
 from support.scripted_node import encoded
 from support.wire import LOOPBACK, Peer
+from trionet.client._network_settings import ConnectionSettings, RequestSettings
 from trionet.client.network._cluster import Node
-from trionet.client.network._connections import ConnectionSettings
-from trionet.client.network._exchange import RequestSettings
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import open_network_client
 from trionet.net._network import SystemNetwork

@@ -25,7 +25,7 @@ from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.coordinator._classic_member import GroupSettings
-from trionet.client.consumer.state._partition_state import EARLIEST
+from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.producer._open_producer import open_producer
 from trionet.testing import MemoryNetwork
 

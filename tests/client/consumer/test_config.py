@@ -13,7 +13,7 @@ from trionet.client.consumer.assignors import (
     StickyAssignor,
 )
 from trionet.client.consumer.coordinator._classic_member import GroupSettings
-from trionet.client.consumer.state._partition_state import EARLIEST, ResetStrategy
+from trionet.client.consumer.state._reset_strategy import EARLIEST, ResetStrategy
 from trionet.errors import ConfigError
 
 JAVA = "org.apache.kafka.clients.consumer"

@@ -20,9 +20,9 @@ from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.coordinator._classic_member import GroupSettings
-from trionet.client.consumer.fetch._completed_fetch import FetchSettings
+from trionet.client.consumer.fetch._settings import FetchSettings
 from trionet.client.consumer.records._record import ConsumerRecord
-from trionet.client.consumer.state._partition_state import EARLIEST, NONE, ResetStrategy
+from trionet.client.consumer.state._reset_strategy import EARLIEST, ResetStrategy
 from trionet.errors import CallTimedOutError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from trionet.net._network import SYSTEM
 
@@ -31,6 +31,8 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 QUICK = FetchSettings(wait_seconds=0.005)
 FROM_START = ConsumerSettings(reset=EARLIEST, fetch=QUICK)
 GROUPED = attrs.evolve(FROM_START, group=GroupSettings(group_id="g"))
+# Parsed, as a program's settings are: equal to the constant, but not the same object.
+WITHOUT_RESET = attrs.evolve(FROM_START, reset=ResetStrategy.parse("none"))
 
 
 @asynccontextmanager
@@ -126,7 +128,7 @@ async def test_reading_begins_with_the_first_record_of_the_last_hour() -> None:
 
 
 async def test_with_none_there_has_to_be_an_offset() -> None:
-    async with reading(attrs.evolve(FROM_START, reset=NONE)) as (consumer, writer, _):
+    async with reading(WITHOUT_RESET) as (consumer, writer, _):
         await append(writer, b"a")
         with pytest.raises(NoOffsetForPartitionError, match=r"t-0.*seek\(\)"):
             await anext(consumer)
@@ -144,7 +146,7 @@ async def test_offset_that_is_not_there_is_reset() -> None:
 
 
 async def test_with_none_an_offset_that_is_not_there_is_an_error() -> None:
-    async with reading(attrs.evolve(FROM_START, reset=NONE)) as (consumer, writer, _):
+    async with reading(WITHOUT_RESET) as (consumer, writer, _):
         await append(writer, b"a")
         consumer.seek(T0, 1000)
         with pytest.raises(

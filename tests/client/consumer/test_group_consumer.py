@@ -21,8 +21,8 @@ from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.assignors import CooperativeStickyAssignor, MemberSubscription
 from trionet.client.consumer.assignors._consumer_protocol import encode_subscription
 from trionet.client.consumer.coordinator._classic_member import GroupSettings
-from trionet.client.consumer.fetch._completed_fetch import FetchSettings
-from trionet.client.consumer.state._partition_state import EARLIEST
+from trionet.client.consumer.fetch._settings import FetchSettings
+from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.errors import WireFormatError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

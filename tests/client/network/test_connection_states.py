@@ -8,11 +8,11 @@ import random
 import pytest
 
 from trionet.client._backoff import ExponentialBackoff
+from trionet.client._network_settings import ConnectionTimes
 from trionet.client.network._connection_states import (
     PATIENCE_SECONDS,
     ClusterConnectionStates,
     ConnectionState,
-    ConnectionTimes,
 )
 from trionet.errors import AuthenticationError, LocalProtocolError
 from trionet.net.wire._connecting import Address

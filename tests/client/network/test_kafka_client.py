@@ -10,8 +10,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from support.network_clients import HEARTBEAT, NODE, SETTINGS, become_ready
 from support.scripted_node import ScriptedNode
 from trionet.client._backoff import ExponentialBackoff
+from trionet.client._network_settings import ConnectionTimes
 from trionet.client.network._cluster import Node
-from trionet.client.network._connection_states import ConnectionTimes
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import open_network_client
 from trionet.client.network._responses import ClientResponse

@@ -19,8 +19,8 @@ from support.network_clients import (
 from support.scripted_leaders import Leaders
 from support.scripted_node import ScriptedNode, Seen
 from trionet import open_admin, open_broker, open_producer
+from trionet.client._network_settings import ConnectionSettings
 from trionet.client.admin._configs import ConfigResource, ConfigResourceType
-from trionet.client.network._connections import ConnectionSettings
 from trionet.client.network._open_client import (
     ClientSettings,
     keep_polling,

@@ -11,9 +11,10 @@ import trio
 from trio.testing import MockClock
 
 from support.scripted_node import ScriptedNode
+from trionet.client._network_settings import MetadataTimes
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.network._cluster import Node
-from trionet.client.network._metadata import Metadata, MetadataTimes
+from trionet.client.network._metadata import Metadata
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import ClientSettings, open_network_client
 from trionet.errors import DisconnectedError

@@ -21,7 +21,7 @@ from support.network_clients import (
 from support.scripted_node import Hangup, ScriptedNode
 from trionet import Broker, ManualMetadataUpdater, Node, open_broker, open_network_client
 from trionet.client import NetworkClient
-from trionet.client.network._metadata import MetadataTimes
+from trionet.client._network_settings import MetadataTimes
 from trionet.client.network._telemetry import TelemetrySettings
 from trionet.errors import AuthenticationError, ConfigError, DisconnectedError, LocalProtocolError
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest

@@ -10,8 +10,8 @@ import trio
 from support.leaks import nothing_left_behind
 from trionet import open_broker
 from trionet.client._backoff import ExponentialBackoff
+from trionet.client._network_settings import ConnectionTimes
 from trionet.client.network._cluster import Node
-from trionet.client.network._connection_states import ConnectionTimes
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import ClientSettings, open_network_client
 from trionet.errors import DisconnectedError

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from support.scripted_leaders import AT_ONCE, Leaders, hang_up, say_nothing
 from trionet import open_producer
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client.network._connection_states import ConnectionTimes
+from trionet.client._network_settings import ConnectionTimes
 from trionet.client.producer._producer import Producer
 from trionet.client.producer._settings import ProducerSettings
 from trionet.testing import MemoryNetwork

@@ -48,7 +48,7 @@ It is called instead of the API's ``handle``, which it may call, and returns wha
 may return."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Api:
     """A served API.
 

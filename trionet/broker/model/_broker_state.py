@@ -41,7 +41,7 @@ GROUP_OPERATIONS = _operations(3, 6, 8, 10, 11)
 CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Conversions:
     """Counts of converted records (Kafka: BrokerTopicMetrics).
 

@@ -19,10 +19,7 @@ from ...net.tls._tls_context import ClientTlsSettings
 from ...net.wire._endpoint import SecurityProtocol
 from .._backoff import ExponentialBackoff
 from .._client_metrics import MetricsSettings
-from ..network._connection_states import ConnectionTimes
-from ..network._connections import ConnectionSettings
-from ..network._exchange import RequestSettings
-from ..network._metadata import MetadataTimes
+from .._network_settings import ConnectionSettings, ConnectionTimes, MetadataTimes, RequestSettings
 from ..network._open_client import ClientSettings
 from ..network._telemetry import TelemetrySettings
 from ..security._settings import (

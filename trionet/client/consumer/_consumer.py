@@ -38,15 +38,15 @@ from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetFetcher
 from .offsets._position_requests import is_gone, missing_partition
 from .records._chunk import NO_EPOCH, NOTHING, BatchLoop, Chunk, FetchPosition, RecordLoop
 from .records._record import ConsumerBatch, ConsumerRecord
-from .state._partition_state import (
+from .state._partition_state import PartitionState
+from .state._pending_errors import PendingErrors
+from .state._reset_strategy import (
     EARLIEST,
     EARLIEST_TIMESTAMP,
     LATEST,
     LATEST_TIMESTAMP,
-    PartitionState,
     ResetStrategy,
 )
-from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
 
 #: The maximum time between two full checkpoints while records are returned, in seconds.

@@ -12,11 +12,11 @@ from typing import Final
 import attrs
 
 from ...errors import ConfigError
+from .._network_settings import RequestSettings
 from ..config._client_config import ClientConfig, check_config, check_nothing_beside, read_config
 from ..config._client_settings import client_settings, retry_backoff
 from ..config._keys import CONSUMER_KEYS
 from ..network._connections import RESPONSE_LIMIT
-from ..network._exchange import RequestSettings
 from ..network._open_client import ClientSettings
 from ..security._settings import TokenProvider
 from .assignors import (
@@ -27,8 +27,8 @@ from .assignors import (
     StickyAssignor,
 )
 from .coordinator._classic_member import GroupSettings
-from .fetch._completed_fetch import FetchSettings
-from .state._partition_state import LATEST, ResetStrategy
+from .fetch._settings import FetchSettings
+from .state._reset_strategy import LATEST, ResetStrategy
 
 #: The maximum number of in-flight requests per node (as in Kafka's ConsumerNetworkClient).
 IN_FLIGHT_MAX = 100

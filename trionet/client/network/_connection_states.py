@@ -37,10 +37,8 @@ import random
 from enum import Enum
 from typing import Final
 
-import attrs
-
 from ...errors import AuthenticationError, DisconnectedError, LocalProtocolError, TrionetError
-from .._backoff import ExponentialBackoff
+from .._network_settings import ConnectionTimes
 from ._addresses import HostAddresses
 
 
@@ -151,21 +149,6 @@ class NodeConnectionState:
 #: serve, other nodes are tried as well. (Kafka waits for
 #: ``socket.connection.setup.timeout.ms`` and then for ``request.timeout.ms``.)
 PATIENCE_SECONDS: Final = 2.0
-
-
-@attrs.frozen(kw_only=True)
-class ConnectionTimes:
-    """The backoffs and timeouts of connections.
-
-    Attributes:
-        reconnect: the wait after a failed or lost connection (``reconnect.backoff.ms`` and
-            ``reconnect.backoff.max.ms``).
-        setup: the time limit for establishing a connection
-            (``socket.connection.setup.timeout.ms`` and ``socket.connection.setup.timeout.max.ms``).
-    """
-
-    reconnect: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.05, 1.0))
-    setup: ExponentialBackoff = attrs.field(default=ExponentialBackoff(10.0, 30.0))
 
 
 #: The shared state of all nodes to which no connection has ever been requested.

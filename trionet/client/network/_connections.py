@@ -23,6 +23,7 @@ from ...net.wire._close_reason import CloseReason
 from ...net.wire._connecting import Address, reason_of
 from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._framing import LimitNames
+from .._network_settings import ConnectionSettings
 from ..security._client_security import ClientSecurity
 from ._addresses import HostAddresses, is_ipv4
 from ._cluster import Node
@@ -35,23 +36,7 @@ RESPONSE_LIMIT: Final = "receive.message.max.bytes"
 _LIMIT_NAMES: Final = LimitNames(RESPONSE_LIMIT, "SASL authentication")
 
 
-@attrs.frozen(kw_only=True)
-class ConnectionSettings:
-    """A client's connection settings.
-
-    Attributes:
-        send_buffer_bytes: ``send.buffer.bytes``; -1 for the system's default.
-        receive_buffer_bytes: ``receive.buffer.bytes``; -1 for the system's default.
-        frame_bytes_max: the largest accepted response (``receive.message.max.bytes``), or
-            :data:`._framing.UNLIMITED`, as in Kafka.
-    """
-
-    send_buffer_bytes: int = 131_072
-    receive_buffer_bytes: int = 65_536
-    frame_bytes_max: int = 100_000_000
-
-
-@attrs.frozen
+@attrs.frozen(eq=False)
 class _Attempt:
     """A connection attempt that is waiting for a host name lookup."""
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-import attrs
-
 from ...errors import (
     AuthenticationError,
     DisconnectedError,
@@ -35,6 +33,7 @@ from ...protocol import api_keys, error_codes
 from ...protocol._codec import ApiVersionCodec
 from ...protocol._wire import Message
 from .._counters import ClientCounters
+from .._network_settings import RequestSettings
 from ..security._sasl_client_authenticator import RESERVED_IDS
 from ._api_versions import ConnectionSetup
 from ._cluster import Cluster, Node
@@ -57,25 +56,6 @@ logger = logging.getLogger("trionet.client")
 CORRELATION_ID_MAX = RESERVED_IDS[0] - 1
 
 _DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
-
-
-@attrs.frozen(kw_only=True)
-class RequestSettings:
-    """Request settings.
-
-    Attributes:
-        client_id: the client id in request headers (``client.id``).
-        timeout_seconds: how long to wait for a response (``request.timeout.ms``).
-        in_flight_max: the maximum number of requests in flight per node
-            (``max.in.flight.requests.per.connection``).
-        discover_versions: whether to send ApiVersions to each node; otherwise the newest versions
-            that trionet knows are used.
-    """
-
-    client_id: str = "trionet"
-    timeout_seconds: float = 30.0
-    in_flight_max: int = 5
-    discover_versions: bool = True
 
 
 class Exchange:

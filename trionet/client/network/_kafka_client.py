@@ -54,11 +54,12 @@ from ...net.wire._close_reason import CloseReason
 from ...protocol._wire import Message
 from .._api_errors import LASTING
 from .._client_metrics import ClientMetrics
+from .._network_settings import RequestSettings
 from ._api_versions import NodeApiVersions
 from ._cluster import Node
 from ._connection_states import ClusterConnectionStates, ConnectionState, NodeConnectionState
 from ._connections import Connections
-from ._exchange import Exchange, RequestSettings
+from ._exchange import Exchange
 from ._in_flight import InFlightRequest
 from ._metadata import Metadata
 from ._metadata_updater import MetadataUpdater

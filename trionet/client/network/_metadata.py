@@ -36,7 +36,7 @@ import attrs
 from ...errors import TrionetError
 from ...protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from .._api_errors import STALE_METADATA
-from .._backoff import ExponentialBackoff
+from .._network_settings import MetadataTimes
 from .._topic_partition import TopicPartition
 from ._cluster import Cluster, Node, described, with_leaders
 
@@ -52,24 +52,6 @@ def _gaps(response: MetadataResponse) -> set[str]:
             or any(each.error_code in STALE_METADATA for each in topic.partitions)
         )
     }
-
-
-@attrs.frozen(kw_only=True)
-class MetadataTimes:
-    """The age limit, backoff and timeout of metadata updates.
-
-    Attributes:
-        max_age_seconds: the age at which metadata is refreshed without being requested
-            (``metadata.max.age.ms``).
-        retry: the backoff between updates (``retry.backoff.ms``, ``retry.backoff.max.ms``).
-        rebootstrap_seconds: how long updates may fail before the client returns to
-            ``bootstrap.servers`` (``metadata.recovery.rebootstrap.trigger.ms``, KIP-1102);
-            ``math.inf`` for never (``metadata.recovery.strategy=none``).
-    """
-
-    max_age_seconds: float = 300.0
-    retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 1.0))
-    rebootstrap_seconds: float = 300.0
 
 
 class Metadata:

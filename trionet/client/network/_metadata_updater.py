@@ -27,8 +27,9 @@ from ...protocol._wire import Message
 from ...protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ...protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from .._api_errors import api_error
+from .._network_settings import MetadataTimes
 from ._cluster import Node
-from ._metadata import Metadata, MetadataTimes
+from ._metadata import Metadata
 
 logger = logging.getLogger("trionet.client")
 

@@ -23,15 +23,15 @@ from ...errors import AuthenticationError, ConfigError, DisconnectedError
 from ...net._network import SYSTEM, Network
 from ...net._selector import Selector
 from .._client_metrics import ClientMetrics, MetricsSettings
+from .._network_settings import ConnectionSettings, ConnectionTimes, MetadataTimes, RequestSettings
 from ..security._client_security import prepare_security
 from ..security._settings import SecuritySettings
 from ._addresses import parse_bootstrap_servers
 from ._cluster import Node
-from ._connection_states import ClusterConnectionStates, ConnectionTimes
-from ._connections import Connections, ConnectionSettings
-from ._exchange import RequestSettings
+from ._connection_states import ClusterConnectionStates
+from ._connections import Connections
 from ._kafka_client import KafkaClient
-from ._metadata import Metadata, MetadataTimes
+from ._metadata import Metadata
 from ._metadata_updater import DefaultMetadataUpdater, ManualMetadataUpdater, MetadataUpdater
 from ._network_client import NetworkClient
 from ._telemetry import Telemetry, TelemetrySettings

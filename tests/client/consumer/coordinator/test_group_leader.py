@@ -18,7 +18,7 @@ from trionet.client.consumer.coordinator._group_leader import (
     rebalance_protocol,
     subscriptions_of,
 )
-from trionet.client.consumer.state._partition_state import EARLIEST
+from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._open_client import open_kafka_client
 from trionet.errors import ConfigError

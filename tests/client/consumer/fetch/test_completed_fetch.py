@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 
 from support.calls import batch
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer.fetch._completed_fetch import (
-    DECODED_RECORDS_MAX,
-    CompletedFetch,
-    FetchSettings,
-)
+from trionet.client.consumer.fetch._completed_fetch import DECODED_RECORDS_MAX, CompletedFetch
+from trionet.client.consumer.fetch._settings import FetchSettings
 from trionet.client.consumer.records._chunk import FetchPosition
 from trionet.client.consumer.state._partition_state import PartitionState
 from trionet.errors import CorruptRecordError

@@ -18,15 +18,17 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.fetch._completed_fetch import CompletedFetch, FetchSettings
+from trionet.client.consumer.fetch._completed_fetch import CompletedFetch
 from trionet.client.consumer.fetch._decompression import (
     INLINE_BYTES_MAX,
     PACKED_BYTES_MAX,
     Decompression,
     decompressed_inline,
 )
+from trionet.client.consumer.fetch._settings import FetchSettings
 from trionet.client.consumer.records._chunk import FetchPosition
-from trionet.client.consumer.state._partition_state import EARLIEST, PartitionState
+from trionet.client.consumer.state._partition_state import PartitionState
+from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.producer._open_producer import open_producer
 from trionet.errors import CorruptRecordError
 from trionet.protocol.records._batch import HEADER_SIZE, read_header

@@ -18,8 +18,8 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.fetch._completed_fetch import FetchSettings
-from trionet.client.consumer.state._partition_state import EARLIEST, NONE, ResetStrategy
+from trionet.client.consumer.fetch._settings import FetchSettings
+from trionet.client.consumer.state._reset_strategy import EARLIEST, ResetStrategy
 from trionet.client.network._metadata import MetadataTimes
 from trionet.errors import ApiError, LogTruncationError
 from trionet.protocol import error_codes
@@ -36,6 +36,8 @@ from trionet.protocol.messages.offset_for_leader_epoch import (
 )
 from trionet.testing import MemoryNetwork, control
 
+# Parsed, as settings are: equal to the constant, but not the same object.
+WITHOUT_RESET = ResetStrategy.parse("none")
 T0 = TopicPartition("t", 0)
 
 
@@ -117,7 +119,7 @@ async def test_with_none_a_log_that_was_cut_is_an_error(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
     logs = cut(network)
-    async with reading(network, logs, NONE) as consumer:
+    async with reading(network, logs, WITHOUT_RESET) as consumer:
         consumer.seek(T0, 3, leader_epoch=1)
         with pytest.raises(LogTruncationError, match="truncated at offset 1") as caught:
             await anext(consumer)
@@ -213,7 +215,7 @@ async def test_follower_that_lacks_an_offset_is_left_for_the_leader(
         PartitionData(preferred_read_replica=2),
         refused(error_codes.OFFSET_OUT_OF_RANGE),
     ]
-    async with reading(network, logs, NONE) as consumer:
+    async with reading(network, logs, WITHOUT_RESET) as consumer:
         consumer.seek(T0, 0)
 
         assert [b"a"] == await values(consumer, 1)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.client.consumer.state._partition_state import EARLIEST, LATEST, NONE, ResetStrategy
+from trionet.client.consumer.state._reset_strategy import EARLIEST, LATEST, NONE, ResetStrategy
 from trionet.errors import ConfigError
 
 NOW_MS = 1_700_000_000_000

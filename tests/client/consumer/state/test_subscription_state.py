@@ -6,12 +6,8 @@ import pytest
 
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.records._chunk import Chunk, FetchPosition
-from trionet.client.consumer.state._partition_state import (
-    EARLIEST,
-    LATEST,
-    FetchState,
-    PartitionState,
-)
+from trionet.client.consumer.state._partition_state import FetchState, PartitionState
+from trionet.client.consumer.state._reset_strategy import EARLIEST, LATEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._cluster import Cluster, Node, PartitionMetadata, TopicMetadata
 from trionet.protocol.records._types import Columns

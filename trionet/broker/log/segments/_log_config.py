@@ -1,7 +1,5 @@
 """The settings of a topic that apply to the logs of its partitions (Kafka: LogConfig)."""
 
-# Compiled by mypyc.
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -12,8 +12,6 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-import attrs
-
 from ...._util._raising import raise_from
 from ....errors import CorruptRecordError, WireFormatError
 from ....protocol.messages.fetch import AbortedTransaction
@@ -24,37 +22,10 @@ from ..._topic_partition import TopicPartition
 from ..records._chunk import OFFSET_MAX, Chunk, FetchPosition, joined, sliced
 from ..state._partition_state import PartitionState
 from ._decompression import DecompressedBatch, Decompression, decompressed_inline
+from ._settings import FetchSettings
 
 #: Larger batches are decoded in parts of this many records, so as not to block the event loop.
 DECODED_RECORDS_MAX: Final = 2000
-
-
-@attrs.frozen(kw_only=True)
-class FetchSettings:
-    """A consumer's fetch settings.
-
-    Attributes:
-        bytes_min: how many bytes a node waits for before it responds (``fetch.min.bytes``).
-        bytes_max: the size limit for one response, and for all buffered records
-            (``fetch.max.bytes``).
-        partition_bytes_max: the size limit for one partition in a response. While a partition has
-            this many bytes buffered, nothing is fetched from its node
-            (``max.partition.fetch.bytes``).
-        wait_seconds: the longest that a node waits for ``bytes_min`` bytes (``fetch.max.wait.ms``).
-        is_read_committed: whether to omit the records of aborted and open transactions
-            (``isolation.level``).
-        checks_crcs: whether to verify the checksum of each batch (``check.crcs``).
-        rack: the rack of this consumer, used to fetch from a nearby replica (``client.rack``,
-            KIP-392).
-    """
-
-    bytes_min: int = 1
-    bytes_max: int = 52_428_800
-    partition_bytes_max: int = 1_048_576
-    wait_seconds: float = 0.5
-    is_read_committed: bool = False
-    checks_crcs: bool = True
-    rack: str = ""
 
 
 class CompletedFetch:

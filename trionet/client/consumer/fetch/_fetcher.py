@@ -43,10 +43,11 @@ from ...network._kafka_client import KafkaClient
 from ...network._responses import ClientResponse
 from ..records._chunk import Chunk, FetchPosition
 from ..records._hooks import ConsumerHooks
-from ..state._partition_state import NONE, PartitionState
+from ..state._partition_state import PartitionState
 from ..state._pending_errors import PendingErrors
+from ..state._reset_strategy import NONE
 from ..state._subscription_state import SubscriptionState
-from ._completed_fetch import CompletedFetch, FetchSettings
+from ._completed_fetch import CompletedFetch
 from ._decompression import Decompression
 from ._fetch_buffer import FetchBuffer, FetchCounters
 from ._fetch_session import (
@@ -55,6 +56,7 @@ from ._fetch_session import (
     RequestedPartition,
     RequestedPartitions,
 )
+from ._settings import FetchSettings
 
 logger = logging.getLogger("trionet.client.consumer")
 

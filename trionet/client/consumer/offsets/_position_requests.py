@@ -42,8 +42,9 @@ from ...network._cluster import Cluster, Node
 from ...network._kafka_client import KafkaClient
 from ...network._responses import ClientResponse
 from ..records._chunk import FetchPosition
-from ..state._partition_state import LATEST, NONE, PartitionLeader, PartitionState
+from ..state._partition_state import PartitionLeader, PartitionState
 from ..state._pending_errors import PendingErrors
+from ..state._reset_strategy import LATEST, NONE
 from ..state._subscription_state import SubscriptionState
 
 logger = logging.getLogger("trionet.client.consumer")

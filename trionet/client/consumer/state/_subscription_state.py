@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Mapping
 from ..._topic_partition import TopicPartition
 from ...network._cluster import Cluster
 from ..records._chunk import FetchPosition
-from ._partition_state import FetchState, PartitionLeader, PartitionState, ResetStrategy
+from ._partition_state import FetchState, PartitionLeader, PartitionState
+from ._reset_strategy import ResetStrategy
 
 
 class SubscriptionType(enum.Enum):
