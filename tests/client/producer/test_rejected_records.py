@@ -10,11 +10,25 @@ import trio
 from trio.testing import MockClock
 
 from support.scripted_leaders import AT_ONCE, Leaders
-from trionet import MetadataTimeoutError, UndeliveredError, open_producer
+from trionet import (
+    MetadataTimeoutError,
+    UndeliveredError,
+    open_broker,
+    open_producer,
+    read_topic,
+)
 from trionet.errors import LocalProtocolError
 from trionet.testing import MemoryNetwork
 
 Case = tuple[Any, type[Exception], str]
+
+
+class Zero:
+    """What indexes a list, as numpy's numbers do."""
+
+    def __index__(self) -> int:
+        return 0
+
 
 FIELDS: list[Case] = [
     ({"topic": 7}, TypeError, "topic must be str, not int"),
@@ -24,17 +38,20 @@ FIELDS: list[Case] = [
     ({"partition": "0"}, TypeError, "partition must be int or None, not str"),
     ({"partition": 0.0}, TypeError, "partition must be int or None, not float"),
     ({"partition": False}, TypeError, "partition must be int or None, not bool"),
+    ({"partition": Zero()}, TypeError, "partition must be int or None, not Zero"),
     ({"partition": -1}, ValueError, "partition must be 0 or more, or None, not -1"),
 ]
 HEADERS: list[Case] = [
-    (7, TypeError, "must be a sequence of .* tuples, not int"),
-    ("ab", TypeError, "must be a sequence of .* tuples, not str"),
-    ({"h": b"1"}, TypeError, "must be a sequence of .* tuples, not dict"),
-    (iter([("h", b"1")]), TypeError, "must be a sequence of .* tuples, not list_iterator"),
-    ([7], TypeError, "0: expected a .name, value. tuple, not int"),
-    (["ab"], TypeError, "0: expected a .name, value. tuple, not str"),
-    ([("h",)], TypeError, "0: expected a .name, value. tuple, not 1 item"),
-    ([("h", b"1"), ("h", b"1", 2)], TypeError, "1: expected a .name, value. tuple, not 3 items"),
+    (7, TypeError, "must be a sequence of .* pairs, not int"),
+    ("ab", TypeError, "must be a sequence of .* pairs, not str"),
+    ({"h": b"1"}, TypeError, "must be a sequence of .* pairs, not dict"),
+    ({("h", b"1")}, TypeError, "must be a sequence of .* pairs, not set"),
+    (iter([("h", b"1")]), TypeError, "must be a sequence of .* pairs, not list_iterator"),
+    ([7], TypeError, "0: expected a .name, value. pair, not int"),
+    (["ab"], TypeError, "0: expected a .name, value. pair, not str"),
+    ([{"h", b"1"}], TypeError, "0: expected a .name, value. pair, not set"),
+    ([("h",)], TypeError, "0: expected a .name, value. pair, not 1 item"),
+    ([("h", b"1"), ("h", b"1", 2)], TypeError, "1: expected a .name, value. pair, not 3 items"),
     ([(b"h", b"1")], TypeError, "0: the name must be str, not bytes"),
     ([("h", "1")], TypeError, r"0: the value must be .* not str.*\.encode\(\)"),
     ([("h", 7)], TypeError, "0: the value must be bytes or None, not int"),
@@ -176,6 +193,25 @@ async def test_no_headers_may_be_none_everywhere(
         await producer.send_batch("t", [b"d", b"e"], headers=[none, none])
 
     assert [b"a", b"b", b"c", b"d", b"e"] == leaders.values()
+
+
+@pytest.mark.parametrize(
+    "header", [["h", b"1"], ("h", bytearray(b"1")), ["h", memoryview(b"1.")[::2]]]
+)
+async def test_a_header_is_a_tuple_or_a_list_and_its_value_any_bytes(
+    header: Any, autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """At the beginning of a batch, and within one."""
+    async with open_broker(network=network) as broker:
+        address = broker.bootstrap_servers
+        async with open_producer(address, network=network, linger_ms=10) as producer:
+            await producer.send("t", b"a", headers=[header])
+            _ = producer.send_nowait("t", b"b", headers=[header])
+            await producer.send("t", b"c", headers=(header,))
+            await producer.send_batch("t", [b"d", b"e"], headers=[[header], (header,)])
+        found = await read_topic(address, "t", network=network)
+
+    assert [[("h", b"1")]] * 5 == [record.headers for record in found]
 
 
 async def test_topic_that_may_be_is_waited_for(autojump_clock: MockClock, leaders: Leaders) -> None:

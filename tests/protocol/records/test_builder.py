@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +105,89 @@ def test_record_that_is_refused_leaves_nothing_behind(
     builder.append(NOW + 9, None, b"last", ())
 
     assert encode_batch([*rows, (NOW + 9, None, b"last", ())]) == b"".join(batch_chunks(builder))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(-1, -(2**63) - 1), (0, -(2**63) - 1), (1, 2**63), (2**62, 2**63)]
+)
+def test_a_later_timestamp_fits_into_64_bits_as_the_first_does(first: int, second: int) -> None:
+    """Also where its difference from the first does."""
+    builder = implementation.writer.BatchBuilder()
+    builder.append(first, None, b"v")
+    for refuse in (builder.append, builder.has_room_for):
+        with pytest.raises(LocalProtocolError, match=f"^timestamp {second} does not fit"):
+            refuse(second, None, b"v")
+
+    assert encode_batch([(first, None, b"v", ())]) == b"".join(batch_chunks(builder))
+
+
+@pytest.mark.parametrize("timestamp", ["1", None])
+def test_a_timestamp_is_an_int(timestamp: Any) -> None:
+    with pytest.raises(TypeError):
+        encode_batch([(timestamp, None, b"v", ())])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (("a", b"12"), ("b", None)),
+        [["a", b"12"], ["b", None]],
+        [("a", bytearray(b"12")), ("b", None)],
+        [["a", memoryview(b"1.2.")[::2]], ("b", None)],
+    ],
+)
+def test_headers_are_tuples_or_lists_of_names_and_bytes(headers: Any) -> None:
+    row = (NOW, None, b"v", headers)
+    batch = encode_batch([row])
+
+    assert [(0, NOW, None, b"v", [("a", b"12"), ("b", None)])] == decode_batch(batch)
+    exact = implementation.writer.BatchBuilder(2 * len(batch) - HEADER_SIZE)
+    exact.append(*row)
+    assert exact.has_room_for(*row)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {("a", b"1")},
+        {("a", b"1"): 2},
+        iter([("a", b"1")]),
+        "ab",
+        7,
+        [{"a", b"1"}],
+        ["ab"],
+        [iter(("a", b"1"))],
+        [("a",)],
+        [["a", b"1", 2]],
+        [(b"a", b"1")],
+        [("a", "1")],
+        [None],
+    ],
+)
+def test_headers_of_another_form_are_refused(headers: Any) -> None:
+    with pytest.raises(TypeError):
+        encode_batch([(NOW, None, b"v", headers)])
+
+
+@pytest.mark.parametrize("field", [memoryview(bytes(80)).cast("q"), bytearray(80)])
+def test_room_is_counted_in_bytes(field: Any) -> None:
+    row = (NOW, field, field, ())
+    size = len(encode_batch([row, row]))
+    exact = implementation.writer.BatchBuilder(size)
+    tight = implementation.writer.BatchBuilder(size - 1)
+    for builder in (exact, tight):
+        builder.append(*row)
+
+    assert exact.has_room_for(*row)
+    assert not tight.has_room_for(*row)
+
+
+@pytest.mark.parametrize("size_max", [-(2**63), -1, 0])
+def test_no_second_record_fits_into_less_than_nothing(size_max: int) -> None:
+    builder = implementation.writer.BatchBuilder()
+
+    assert builder.append(NOW, None, b"v", (), size_max)
+    assert not builder.append(NOW, None, b"v", (), size_max)
 
 
 @pytest.mark.parametrize("delta", [-1, 0, 4])

@@ -480,6 +480,15 @@ def test_offsets_with_gaps_are_a_list() -> None:
     assert [row[0] for row in decode_batch(batch)] == columns.offsets
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_offsets_may_end_with_the_last_of_64_bits(count: int) -> None:
+    offsets = range(2**63 - count, 2**63)
+    batch = encode_columns(NOW, [b"v"] * count, base_offset=offsets[0])
+
+    assert offsets == decode_columns(batch).offsets
+    assert [*offsets] == [row[0] for row in decode_batch(batch)]
+
+
 def test_offsets_that_only_begin_later_are_a_list() -> None:
     builder = implementation.writer.BatchBuilder()
     builder.append_at(5, NOW, None, b"the others are gone")

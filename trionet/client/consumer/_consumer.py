@@ -668,7 +668,7 @@ class Consumer(NotCopied):
         with self._single_reader():
             if self._in_hand is not None:
                 self._in_hand.put_back()
-        self._changed()
+        self._position_changed()
 
     async def _next_chunk(self) -> Chunk:
         """Mark the preceding records as finished, and wait for more records."""

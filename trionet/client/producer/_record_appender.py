@@ -83,6 +83,10 @@ class RecordAppender:
             timestamp = self._now_ms()
         elif type(timestamp) is not int or timestamp < 0:
             check_timestamp("the timestamp", timestamp)
+            timestamp = int(timestamp)
+        if partition is not None and type(partition) is not int:
+            check_partition(partition)
+            partition = int(partition)
         accumulator = self._accumulator
         try:
             delivery = accumulator.try_append(topic, partition, timestamp, key, value, headers)

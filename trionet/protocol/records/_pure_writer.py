@@ -11,13 +11,23 @@ from typing import Final
 
 from trionet.errors import LocalProtocolError
 from trionet.protocol.records._batch import HEADER_SIZE, Bytes
-from trionet.protocol.records._types import Headers, NewRecord, as_bytes
+from trionet.protocol.records._types import (
+    Headers,
+    NewRecord,
+    as_bytes,
+    as_header,
+    as_headers,
+    as_timestamp,
+)
 
 #: The maximum size of a batch, since its length is an int32.
 BATCH_BYTES_MAX: Final = 2**31 - 1
 
 #: A size limit that no batch reaches.
 NO_LIMIT: Final = 2**62
+
+_INT64_MIN: Final = -(2**63)
+_INT64_MAX: Final = 2**63 - 1
 
 #: The largest timestamp of an empty batch.
 NO_TIMESTAMP: Final = -(2**63)
@@ -56,7 +66,7 @@ class BatchBuilder:
     """Builds a batch, encoding records as they are appended.
 
     Args:
-        size_max: the maximum size of the batch in bytes, before compression.
+        size_max: the maximum size of the batch in bytes, before compression; up to 2^63 - 1.
         base_timestamp: the timestamp, in milliseconds, to which record timestamps are relative;
             None for the timestamp of the first record. A batch with a delete horizon stores the
             horizon in this field (KIP-534).
@@ -88,7 +98,7 @@ class BatchBuilder:
         self.size: int = HEADER_SIZE
         self.last_offset_delta: int = -1
         self.max_timestamp: int = NO_TIMESTAMP
-        self._base = None if base_timestamp is None else _checked(base_timestamp)
+        self._base = None if base_timestamp is None else as_timestamp(base_timestamp)
         self._size_max = size_max
         self._chunks: list[bytes] = []
         self._parts: list[bytes] = []
@@ -120,8 +130,11 @@ class BatchBuilder:
         Raises:
             LocalProtocolError: the timestamp, or its difference from the base timestamp, does not
                 fit into 64 bits.
-            TypeError: the key or the value is neither bytes nor None.
+            TypeError: a field has the wrong type: the timestamp must be an int, keys and values
+                bytes-like or None, and headers a sequence of tuples or lists of a str and a value.
         """
+        if type(timestamp) is not int or not _INT64_MIN <= timestamp <= _INT64_MAX:
+            timestamp = as_timestamp(timestamp)
         zigzag = _zigzag
         base = self._base
         when = zigzag[0 if base is None else timestamp - base]
@@ -148,10 +161,9 @@ class BatchBuilder:
         size = self.size + len(length) + len(record)
         if size > size_max and self.count:
             return False
-        if timestamp > self.max_timestamp:
-            self.max_timestamp = timestamp if timestamp < 2**63 else _checked(timestamp)
+        self.max_timestamp = max(self.max_timestamp, timestamp)
         if base is None:
-            self._base = _checked(timestamp)
+            self._base = timestamp
         self.count += 1
         self.last_offset_delta = offset_delta
         self._parts += length, record
@@ -208,7 +220,7 @@ class BatchBuilder:
             count: the number of records.
             timestamp: the timestamp of each record, in milliseconds.
         """
-        self._base = self.max_timestamp = _checked(timestamp)
+        self._base = self.max_timestamp = as_timestamp(timestamp)
         self.count = count
         self.last_offset_delta = count - 1
         self.size += len(records)
@@ -260,14 +272,13 @@ class BatchBuilder:
             return True
         size = (
             1
-            + len(_zigzag[timestamp - self.base_timestamp])
+            + len(_zigzag[as_timestamp(timestamp) - self.base_timestamp])
             + len(_zigzag[self.last_offset_delta + 1])
-            + len(_NULL if key is None else _zigzag[len(key)])
-            + len(key or b"")
-            + len(_NULL if value is None else _zigzag[len(value)])
-            + len(value or b"")
-            + len(_encode_headers(headers) if headers else _NO_HEADERS)
         )
+        for field in (key, value):
+            length = -1 if field is None else len(as_bytes(field))
+            size += len(_zigzag[length]) + max(length, 0)
+        size += len(_encode_headers(headers) if headers else _NO_HEADERS)
         return self.size + len(_zigzag[size]) + size <= self._size_max
 
     def chunks(self) -> list[bytes]:
@@ -294,20 +305,15 @@ def build_rows(rows: Iterable[NewRecord]) -> BatchBuilder:
     return builder
 
 
-def _checked(timestamp: int) -> int:
-    if not -(2**63) <= timestamp < 2**63:
-        raise LocalProtocolError(f"timestamp {timestamp} does not fit into 64 bits")
-    return timestamp
-
-
-def _encode_headers(headers: Headers) -> bytes:
+def _encode_headers(headers: object) -> bytes:
+    headers = as_headers(headers)
     parts = [_zigzag[len(headers)]]
-    for name, value in headers:
+    for header in headers:
+        name, value = as_header(header)
         key = name.encode()
         parts += _zigzag[len(key)], key
         if value is None:
             parts.append(_NULL)
         else:
-            value = as_bytes(value)
             parts += _zigzag[len(value)], value
     return b"".join(parts)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence, Sized
+from operator import index
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, TypeVar, TypeVarTuple, Unpack
 
 from trionet.errors import LocalProtocolError, WireFormatError
@@ -106,7 +107,7 @@ def encode_batch(records: Iterable[NewRecord], **fields: Unpack[BatchFields]) ->
     Raises:
         ValueError: there are no records, or the codec is unknown.
         LocalProtocolError: a number does not fit into its field.
-        TypeError: a key or a value is neither bytes nor None.
+        TypeError: a field has the wrong type.
     """
     return b"".join(batch_chunks(implementation.writer.build_rows(records), **fields))
 
@@ -130,7 +131,7 @@ def encode_columns(
     Raises:
         ValueError: there are no records, the columns differ in length, or the codec is unknown.
         LocalProtocolError: a number does not fit into its field.
-        TypeError: a key or a value is neither bytes nor None.
+        TypeError: a field has the wrong type.
     """
     lengths = [len(each) for each in (timestamps, values, keys, headers) if isinstance(each, Sized)]
     if min(lengths) != max(lengths):
@@ -172,19 +173,20 @@ def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[b
     Raises:
         ValueError: there are no records, or the codec is unknown.
         LocalProtocolError: a number does not fit into its field.
+        TypeError: a field is not an int.
     """
     return seal_batch(
         compressed_chunks(builder, fields.get("codec", NONE)),
         builder.count,
         attributes=_attributes(fields),
-        last_offset_delta=fields.get("last_offset_delta", builder.last_offset_delta),
+        last_offset_delta=index(fields.get("last_offset_delta", builder.last_offset_delta)),
         base_timestamp=builder.base_timestamp,
         max_timestamp=builder.max_timestamp,
-        producer_id=fields.get("producer_id", -1),
-        producer_epoch=fields.get("producer_epoch", -1),
-        base_sequence=fields.get("base_sequence", -1),
-        base_offset=fields.get("base_offset", 0),
-        leader_epoch=fields.get("leader_epoch", -1),
+        producer_id=index(fields.get("producer_id", -1)),
+        producer_epoch=index(fields.get("producer_epoch", -1)),
+        base_sequence=index(fields.get("base_sequence", -1)),
+        base_offset=index(fields.get("base_offset", 0)),
+        leader_epoch=index(fields.get("leader_epoch", -1)),
     )
 
 

@@ -193,8 +193,7 @@ def read_columns(
         if offsets is not None:
             offsets.append(base_offset + offset)
         elif offset != passed + done:
-            begin = base_offset + passed
-            offsets = [*range(begin, begin + done), base_offset + offset]
+            offsets = [*_consecutive(base_offset, passed, done), base_offset + offset]
         start = cursor.key_start
         end = cursor.key_end
         if end >= 0:
@@ -207,9 +206,14 @@ def read_columns(
             headers[done] = cursor.headers
         done += 1
     if offsets is None:
-        consecutive = range(base_offset + passed, base_offset + passed + count)
+        consecutive = _consecutive(base_offset, passed, count)
         return Columns(consecutive, cast(list[int], timestamps), keys, values, headers), pos
     return Columns(offsets, cast(list[int], timestamps), keys, values, headers), pos
+
+
+def _consecutive(base_offset: int, passed: int, count: int) -> range:
+    """Return offsets; the arguments are no native integers, since the end may be 2^63."""
+    return range(base_offset + passed, base_offset + passed + count)
 
 
 def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], int]:

@@ -16,13 +16,19 @@ call. All checks precede the first write, so an error leaves the batch unchanged
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter, write_i64_le
 
 from trionet.errors import LocalProtocolError
 from trionet.protocol.records._batch import HEADER_SIZE, Bytes
-from trionet.protocol.records._types import Headers, as_bytes
+from trionet.protocol.records._types import (
+    Headers,
+    as_bytes,
+    as_header,
+    as_headers,
+    as_timestamp,
+)
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -67,8 +73,7 @@ class BatchBuilder:
         self.base_timestamp: i64 = 0
         self._has_base = base_timestamp is not None
         if base_timestamp is not None:
-            _check_timestamp(base_timestamp)
-            self.base_timestamp = base_timestamp
+            self.base_timestamp = as_timestamp(base_timestamp)
         self._size_max: i64 = size_max
         self._chunks: list[bytes] = []
         self._out = BytesWriter()
@@ -83,14 +88,11 @@ class BatchBuilder:
     ) -> bool:
         """Append a record with the next offset, unless the batch would be too large."""
         if not -_NEAR < timestamp < _NEAR:
-            _check_timestamp(timestamp)
+            as_timestamp(timestamp)
         now: i64 = timestamp
         delta: i64 = 0
         if self._has_base:
-            base = self.base_timestamp
-            if not (-_NEAR < now < _NEAR and -_NEAR < base < _NEAR):
-                _check_delta(now, base)
-            delta = now - base
+            delta = _delta(now, self.base_timestamp)
         size: i64 = 0
         key_bytes = b""
         key_length: i64 = -1
@@ -113,9 +115,9 @@ class BatchBuilder:
         # Compiled code tests a list for emptiness natively; for an object it calls Python.
         is_usual = headers is _NONE or (isinstance(headers, list) and not headers)
         if not is_usual and headers:
-            tail = _encode_headers(cast(Headers, headers))
+            tail = _encode_headers(headers)
             size += len(tail) - 1
-        if size_max - self.size < size + _HEAD_BYTES_MAX and self._lacks_room(
+        if size_max < self.size + size + _HEAD_BYTES_MAX and self._lacks_room(
             delta, size, size_max
         ):
             return False
@@ -226,8 +228,7 @@ class BatchBuilder:
 
     def begin_with(self, records: bytes, count: i64, timestamp: int) -> None:
         """Begin an empty batch with encoded records, which are not checked."""
-        _check_timestamp(timestamp)
-        self.base_timestamp = self.max_timestamp = timestamp
+        self.base_timestamp = self.max_timestamp = as_timestamp(timestamp)
         self._has_base = True
         self.count = count
         self.last_offset_delta = count - 1
@@ -254,9 +255,7 @@ class BatchBuilder:
         """Return whether the batch would stay within its maximum size with this record."""
         if self.count == 0:
             return True
-        _check_timestamp(timestamp)
-        now: i64 = timestamp
-        size = 1 + _size(now - self.base_timestamp)
+        size = 1 + _size(_delta(as_timestamp(timestamp), self.base_timestamp))
         size += _size(self.last_offset_delta + 1)
         length: i64 = -1 if key is None else len(key if isinstance(key, bytes) else as_bytes(key))
         size += _size(length) + max(length, 0)
@@ -279,22 +278,21 @@ class BatchBuilder:
             out.truncate(0)
 
 
-def build_rows(rows: Iterable[tuple[int, object, object, object]]) -> BatchBuilder:
+def build_rows(rows: Iterable[Any]) -> BatchBuilder:
     """Return a builder that contains these records."""
     builder = BatchBuilder()
-    for timestamp, key, value, headers in rows:
+    for row in rows:  # not unpacked here: compiled code would insist on tuples
+        timestamp, key, value, headers = row
         builder.append(timestamp, key, value, headers)
     return builder
 
 
-def _check_timestamp(timestamp: int) -> None:
-    if not -(2**63) <= timestamp < 2**63:
-        raise LocalProtocolError(f"timestamp {timestamp} does not fit into 64 bits")
-
-
-def _check_delta(now: i64, base: i64) -> None:
-    if now > _INT64_MAX + base if base < 0 else now < _INT64_MIN + base:
+def _delta(now: i64, base: i64) -> i64:
+    if not (-_NEAR < now < _NEAR and -_NEAR < base < _NEAR) and (
+        now > _INT64_MAX + base if base < 0 else now < _INT64_MIN + base
+    ):
         raise LocalProtocolError(f"{int(now) - int(base)} does not fit into a varlong")
+    return now - base
 
 
 def _size(number: i64) -> i64:
@@ -366,18 +364,24 @@ def _put(out: BytesWriter, number: i64) -> None:
     out.append(byte)
 
 
-def _encode_headers(headers: Headers) -> bytes:
+def _encode_headers(headers: object) -> bytes:
     out = BytesWriter()
-    _put(out, len(headers))
-    for name, value in headers:
+    checked: Any = headers if isinstance(headers, (list, tuple)) else as_headers(headers)
+    _put(out, len(checked))
+    for header in checked:
+        name: object = None
+        value: object = None
+        if isinstance(header, tuple) and len(header) == 2:
+            name = header[0]
+            value = header[1]
+        if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
+            name, value = as_header(header)
         key = name.encode()
         _put(out, len(key))
         out.write(key)
         if value is None:
             out.append(1)
         else:
-            content: object = value
-            value_bytes = content if isinstance(content, bytes) else as_bytes(content)
-            _put(out, len(value_bytes))
-            out.write(value_bytes)
+            _put(out, len(value))
+            out.write(value)
     return out.getvalue()

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, cast
 
 from ....protocol.records import _implementation as implementation
 from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, seal_batch
 from ....protocol.records._records import compressed_chunks
-from ....protocol.records._types import EncodedRecords, Headers, as_bytes
+from ....protocol.records._types import EncodedRecords, Headers, as_bytes, as_header
 from ..._topic_partition import TopicPartition
 from .._delivery import Delivery, ProduceRequestResult, maybe_written, new_delivery
 from ._records import RecordColumns
@@ -29,13 +30,16 @@ _HEADER_OVERHEAD: Final = 5 + 5
 _UTF8_BYTES_MAX: Final = 4
 
 
-def record_size_max(key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
+def record_size_max(
+    key: Bytes | None, value: Bytes | None, headers: Iterable[object] | None
+) -> int:
     """Return the maximum size in bytes of a batch that contains only this record.
 
     (Kafka: AbstractRecords.estimateSizeInBytesUpperBound.)
     """
     size = HEADER_SIZE + _RECORD_OVERHEAD + _length(key) + _length(value)
-    for name, content in headers or ():  # a batch accepts None for no headers, too
+    for header in headers or ():  # a batch accepts None for no headers, too
+        name, content = as_header(header)
         size += _HEADER_OVERHEAD + _UTF8_BYTES_MAX * len(name) + _length(content)
     return size
 

@@ -122,27 +122,29 @@ def check_headers(what: str, headers: object) -> None:
     """
     if headers is None:
         return
-    if isinstance(headers, (str, bytes)) or not isinstance(headers, Sequence):
-        raise TypeError(f"{what} must be a sequence of (name, value) tuples, not {_kind(headers)}")
+    if isinstance(headers, (str, bytes, bytearray)) or not isinstance(headers, Sequence):
+        raise TypeError(f"{what} must be a sequence of (name, value) pairs, not {_kind(headers)}")
     for place, header in enumerate(headers):
         if not _is_header(header):
             raise _wrong(f"{what}, index {place}:", header)
 
 
 def _is_header(header: object) -> bool:
-    if not isinstance(header, tuple) or len(header) != 2:
+    if not isinstance(header, (tuple, list)) or len(header) != 2:
         return False
     name, value = header
     return (
-        isinstance(name, str) and (value is None or isinstance(value, bytes)) and _is_unicode(name)
+        isinstance(name, str)
+        and (value is None or isinstance(value, (bytes, bytearray, memoryview)))
+        and _is_unicode(name)
     )
 
 
 def _wrong(what: str, header: object) -> Exception:
-    if not isinstance(header, tuple):
-        return TypeError(f"{what} expected a (name, value) tuple, not {_kind(header)}")
+    if not isinstance(header, (tuple, list)):
+        return TypeError(f"{what} expected a (name, value) pair, not {_kind(header)}")
     if len(header) != 2:
-        return TypeError(f"{what} expected a (name, value) tuple, not {len(header)} items")
+        return TypeError(f"{what} expected a (name, value) pair, not {len(header)} items")
     name, value = header
     if not isinstance(name, str):
         return TypeError(f"{what} the name must be str, not {_kind(name)}")
