@@ -82,6 +82,7 @@ COMPILED_TESTS = [
     "tests/broker/run/test_upkeep.py",
     "tests/broker/storage",
     "tests/broker/telemetry/test_request_log_writer.py",
+    "tests/builds",
     "tests/client/consumer/fetch",
     "tests/client/consumer/records",
     "tests/client/consumer/state",
