@@ -26,9 +26,6 @@ BATCH_BYTES_MAX: Final = 2**31 - 1
 #: A size limit that no batch reaches.
 NO_LIMIT: Final = 2**62
 
-_INT64_MIN: Final = -(2**63)
-_INT64_MAX: Final = 2**63 - 1
-
 #: The largest timestamp of an empty batch.
 NO_TIMESTAMP: Final = -(2**63)
 
@@ -133,7 +130,7 @@ class BatchBuilder:
             TypeError: a field has the wrong type: the timestamp must be an int, keys and values
                 bytes-like or None, and headers a sequence of tuples or lists of a str and a value.
         """
-        if type(timestamp) is not int or not _INT64_MIN <= timestamp <= _INT64_MAX:
+        if type(timestamp) is not int or not 0 <= timestamp < 2**63:
             timestamp = as_timestamp(timestamp)
         zigzag = _zigzag
         base = self._base
@@ -306,10 +303,15 @@ def build_rows(rows: Iterable[NewRecord]) -> BatchBuilder:
 
 
 def _encode_headers(headers: object) -> bytes:
-    headers = as_headers(headers)
-    parts = [_zigzag[len(headers)]]
-    for header in headers:
-        name, value = as_header(header)
+    # The usual types are accepted without a call.
+    found = headers if type(headers) is list or type(headers) is tuple else as_headers(headers)
+    parts = [_zigzag[len(found)]]
+    for header in found:
+        name = value = None
+        if type(header) is tuple and len(header) == 2:
+            name, value = header
+        if type(name) is not str or (value is not None and type(value) is not bytes):
+            name, value = as_header(header)
         key = name.encode()
         parts += _zigzag[len(key)], key
         if value is None:
