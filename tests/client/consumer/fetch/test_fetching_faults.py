@@ -14,13 +14,13 @@ from support.coordinator_members import make_topic
 from support.scripted_logs import Logs
 from support.scripted_node import Hangup, Seen
 from trionet import open_broker
+from trionet.client._network_settings import MetadataTimes
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._settings import FetchSettings
 from trionet.client.consumer.state._reset_strategy import EARLIEST, ResetStrategy
-from trionet.client.network._metadata import MetadataTimes
 from trionet.errors import ApiError, LogTruncationError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData
