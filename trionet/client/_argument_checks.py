@@ -165,12 +165,15 @@ def topic_name(topic: str) -> str:
 
     Raises:
         TypeError: the name is not a str.
-        ValueError: the name is empty.
+        ValueError: the name is empty, or cannot be encoded as UTF-8. A request that names it among
+            other topics could never be sent.
     """
     if not isinstance(topic, str):
         raise TypeError(f"topic must be str, not {type(topic).__name__}: {topic!r}")
     if not topic:
         raise ValueError("the topic name must not be empty")
+    if not topic.isascii() and any("\ud800" <= each <= "\udfff" for each in topic):
+        raise ValueError(f"the topic name, {topic!a}, cannot be encoded as UTF-8")
     return topic
 
 

@@ -111,7 +111,7 @@ def test_what_is_committed_beside_an_offset_is_kept() -> None:
 # In a consumer.
 
 
-@pytest.mark.parametrize("topics", [b"t", [None], None, []])
+@pytest.mark.parametrize("topics", [b"t", [None], None, [], "\ud800", ["t", "\udfff"]])
 async def test_who_names_nonsense_has_subscribed_to_nothing(
     autojump_clock: MockClock, topics: Any
 ) -> None:
@@ -221,6 +221,22 @@ async def test_who_names_nonsense_is_told_what_to_write(
         method = getattr(consumer, call)
         with pytest.raises(TypeError, match=text):
             await result_of(method, *arguments)
+
+
+@pytest.mark.parametrize("name", ["", "\ud800"])
+async def test_name_that_no_topic_can_have_is_an_error_of_its_call_alone(
+    autojump_clock: MockClock, name: str
+) -> None:
+    network = MemoryNetwork()
+    async with (
+        open_broker(network=network) as broker,
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+    ):
+        with pytest.raises(ValueError, match="topic name"):
+            await consumer.partitions_of(name)
+        with pytest.raises(ValueError, match="topic name"):
+            consumer.assign([TopicPartition(name, 0)])
+        assert [] == await consumer.partitions_of("missing")
 
 
 # What is there no more.
