@@ -179,6 +179,7 @@ async def keep_polling(client: KafkaClient) -> None:
 
     Requests may be made before the task has started; the first poll sends them.
     """
+    await trio.lowlevel.checkpoint()
     while not client.is_closed:
         await client.poll()
 

@@ -368,7 +368,9 @@ class Transactions:
                 self._fail_with(pending, cut)
             raise
 
-    async def _send_offsets(self, pending: PendingOffsets) -> None:
+    async def _send_offsets(  # noqa: ASYNC910 -- a wait that times out is a checkpoint, too
+        self, pending: PendingOffsets
+    ) -> None:
         state = self._state
         if pending.is_done:
             await trio.lowlevel.checkpoint()
