@@ -62,6 +62,7 @@ class NetworkTask:
 
     async def run(self) -> None:
         """Send requests and poll the client until it is closed."""
+        await trio.lowlevel.checkpoint()
         while not self._client.is_closed:
             seconds = self._work(trio.current_time())
             await self._client.poll(seconds)
