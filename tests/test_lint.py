@@ -101,7 +101,8 @@ def test_everything_is_safe_to_cancel(is_depended_on: bool) -> None:
                 "tests/support/flake8_async_once.py",
                 *options,
                 # What the package itself begins with `await nursery.start(...)`.
-                "--startable-in-context-manager=run,serve,process_records,_keep,_run_processor,_hold_nursery",
+                "--startable-in-context-manager=run,serve,process_records,_keep,_run_processor,"
+                "_hold_nursery",
                 *alike,
             )
             for options, alike in by_options.items()

@@ -77,6 +77,7 @@ class Consumer(NotCopied):
         fetcher: Fetcher,
         errors: PendingErrors,
         settings: ConsumerSettings,
+        loop: RecordLoop,
         parking_lot: trio.lowlevel.ParkingLot,
         coordinator: ConsumerCoordinator | None,
         offset_fetcher: OffsetFetcher,
@@ -89,6 +90,7 @@ class Consumer(NotCopied):
             fetcher: fetches records.
             errors: errors of the background tasks, which the next request for a record raises.
             settings: the settings of the consumer.
+            loop: returns decoded records, which it gets from :meth:`_next_chunk`.
             parking_lot: where the reading task waits for records.
             coordinator: the consumer's group membership; None without a group.
             offset_fetcher: looks up offsets.
@@ -102,7 +104,7 @@ class Consumer(NotCopied):
         self._coordinator = coordinator
         self._offset_fetcher = offset_fetcher
         self._clock = trio.lowlevel.current_clock().current_time
-        self._loop = RecordLoop(self._next_chunk)
+        self._loop = loop
         self._in_hand: PartitionState | None = None
         self._is_reading = self._is_closed = False
         self._updates = -1  # of the metadata, for _check_stops
@@ -786,11 +788,6 @@ class Consumer(NotCopied):
             self._loop.records = NOTHING
         self._client.wakeup()
         self._parking_lot.unpark_all()  # records of resumed partitions may already be buffered
-
-    def _interrupt(self) -> None:
-        """Return no more decoded records before the next full request, which may rebalance."""
-        self._loop.records = NOTHING
-        self._parking_lot.unpark_all()
 
     # Closing.
 

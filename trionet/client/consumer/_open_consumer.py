@@ -24,6 +24,7 @@ from .coordinator._rebalance_steps import RebalanceCallback
 from .fetch._fetcher import Fetcher
 from .offsets._offset_fetcher import OffsetFetcher
 from .offsets._position_requests import OffsetReset, PositionValidator
+from .records._chunk import NOTHING, RecordLoop
 from .records._hooks import ConsumerHooks, OnCommit, OnConsume
 from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
@@ -122,6 +123,13 @@ class _Parts:
         requests = client, subscriptions, errors, retry, rng
         reset = OffsetReset(*requests, is_read_committed=is_read_committed, now_ms=network.now_ms)
         self.consumer = Consumer.__new__(Consumer)
+        loop = RecordLoop(self.consumer._next_chunk)  # noqa: SLF001 -- of this package
+
+        def interrupt() -> None:
+            """Return no more decoded records: a step of a rebalance comes first."""
+            loop.records = NOTHING
+            parking_lot.unpark_all()
+
         self._client = client
         self._group = settings.group
         self._coordinator: ConsumerCoordinator | None = None
@@ -132,7 +140,7 @@ class _Parts:
                 settings.group,
                 subscriptions,
                 rng,
-                notify=self.consumer._interrupt,  # noqa: SLF001 -- of this package
+                notify=interrupt,
                 hooks=hooks,
             )
             find_offsets = self._coordinator.positions.find_soon
@@ -150,6 +158,7 @@ class _Parts:
             fetcher,
             errors,
             settings,
+            loop,
             parking_lot,
             self._coordinator,
             OffsetFetcher(
