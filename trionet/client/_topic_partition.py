@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class TopicPartition(NamedTuple):
@@ -19,6 +20,11 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+#: Numbers events of all clients of a process in their order, for comparisons that a clock cannot
+#: make: in virtual time, many events have the same time.
+EVENTS: Final = itertools.count(1)
 
 
 class OffsetAndMetadata(NamedTuple):

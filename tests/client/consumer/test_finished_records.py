@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trio
@@ -221,6 +221,31 @@ async def test_the_marker_of_an_aborted_transaction_is_committed_while_the_consu
 
         assert COUNT + 2 == committed(kit)
         nursery.cancel_scope.cancel()
+
+
+async def test_large_compressed_batches_are_returned_without_a_wait_when_they_are_ready(
+    network: MemoryNetwork,
+) -> None:
+    """They are decompressed in a thread, hence the real clock."""
+    async with (
+        open_broker(network=network) as broker,
+        trionet.open_producer(
+            broker.bootstrap_servers, compression_type="gzip", linger_ms=100, network=network
+        ) as producer,
+        trionet.open_consumer(
+            broker.bootstrap_servers, auto_offset_reset="earliest", network=network
+        ) as consumer,
+    ):
+        await producer.send_batch("t", [b"%1000d" % each for each in range(700)])
+        consumer.assign([T0])
+        found: list[int] = []
+        with trio.fail_after(60):
+            while len(found) < 700:
+                await trio.lowlevel.checkpoint()
+                with suppress(trio.WouldBlock):
+                    found += consumer.next_batch_nowait().offsets
+
+    assert list(range(700)) == found
 
 
 async def test_what_has_been_fetched_is_returned_without_a_wait(

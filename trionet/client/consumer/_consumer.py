@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, final
 
@@ -353,15 +353,13 @@ class Consumer(NotCopied):
         return self._member().group_metadata
 
     def _offsets_to_send(
-        self, since: float
-    ) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
-        """Return what a transaction that began at ``since`` commits.
-
-        For :meth:`.Transaction.send_offsets`. The current record is finished then.
+        self, since: int
+    ) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata], Callable[[], object]]:
+        """See :meth:`.ConsumerCoordinator.offsets_to_send`; for :meth:`.Transaction.send_offsets`.
 
         Raises:
             ConfigError: there is no ``group.id``.
-            CommitFailedError: records were returned to the transaction that the consumer has lost.
+            CommitFailedError: partitions were given up whose records are in the transaction.
             trio.ClosedResourceError: the consumer is closed.
         """
         return self._member().offsets_to_send(since)
@@ -652,6 +650,10 @@ class Consumer(NotCopied):
             if chunk is None:
                 if self._subscriptions.assignment.are_all_stopped:
                     raise StopAsyncIteration
+                self._check_stops()
+                decompression = self._fetcher.decompression
+                if decompression is not None and not decompression.has_started:
+                    self._client.background.start_soon(decompression.run)
                 raise trio.WouldBlock
             return self._hand_out(chunk).take(self._settings.records_max)
 

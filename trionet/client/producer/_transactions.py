@@ -9,7 +9,6 @@ ended: what was asked for is carried out, and the next transaction begins only t
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, final
@@ -27,7 +26,7 @@ from ...errors import (
 from .._argument_checks import offsets_to_commit
 from .._not_copied import NotCopied
 from .._prepared_transaction import PreparedTransaction
-from .._topic_partition import OffsetAndMetadata, TopicPartition
+from .._topic_partition import EVENTS, OffsetAndMetadata, TopicPartition
 from ._metrics import CallTimes
 from .batching._accumulator import RecordAccumulator
 from .sending._sender import Sender
@@ -52,8 +51,8 @@ class OffsetSource(Protocol):
     def commits_automatically(self) -> bool: ...
 
     def _offsets_to_send(
-        self, since: float
-    ) -> tuple[GroupMetadata, Mapping[TopicPartition, OffsetAndMetadata]]: ...
+        self, since: int
+    ) -> tuple[GroupMetadata, Mapping[TopicPartition, OffsetAndMetadata], Callable[[], object]]: ...
 
 
 Offsets = OffsetSource | Mapping[TopicPartition, OffsetAndMetadata | int]
@@ -89,7 +88,7 @@ class Transactions:
         self._times = times
         self._clock = trio.lowlevel.current_clock().current_time
         self._call = ""
-        self._began_at = -math.inf
+        self._began_at = 0
 
     @property
     def number(self) -> int:
@@ -153,7 +152,7 @@ class Transactions:
             began, initialized = self._clock(), times.txn_init
             await self._initialize()
             self._state.begin()
-            self._began_at = self._clock()
+            self._began_at = next(EVENTS)
             self._accumulator.begin_transaction()
             times.txn_begin += self._clock() - began - (times.txn_init - initialized)
 
@@ -397,9 +396,7 @@ class Transactions:
             self._state.fail(abortable(error))
 
 
-def _pending(
-    offsets: Offsets, group_metadata: GroupMetadata | None, since: float
-) -> PendingOffsets:
+def _pending(offsets: Offsets, group_metadata: GroupMetadata | None, since: int) -> PendingOffsets:
     if isinstance(offsets, Mapping):
         if group_metadata is None:
             raise TypeError(

@@ -211,11 +211,98 @@ async def test_consumer_with_partitions_of_its_own_has_no_membership(
         await consumer.unsubscribe()
         consumer.assign([SOURCE])
         assert GroupMetadata("g", -1, "", None) == consumer.group_metadata()
-        await anext(consumer)
-        async with producer.transaction() as tx:
-            await tx.send_offsets(consumer)
+        await copy(consumer, producer, trio.lowlevel.checkpoint)
 
     assert 1 == committed(kit)
+
+
+async def test_seek_does_not_hide_that_a_partition_was_given_up(
+    autojump_clock: MockClock, broker: Broker, network: MemoryNetwork, kit: BrokerControl
+) -> None:
+    async with (
+        open_member(broker, network) as consumer,
+        open_writer(broker, network, "x") as producer,
+    ):
+
+        async def seek_and_read_on() -> None:
+            consumer.seek(SOURCE, 1)
+            kit.expire_members("g")
+            await stall()
+            await anext(consumer)
+
+        with pytest.raises(trionet.TransactionAbortableError):
+            await copy(consumer, producer, seek_and_read_on)
+
+    assert [] == await written(broker, network)
+
+
+async def test_records_that_were_read_before_the_transaction_count_as_well(
+    autojump_clock: MockClock, broker: Broker, network: MemoryNetwork, kit: BrokerControl
+) -> None:
+    async with (
+        open_member(broker, network) as consumer,
+        open_writer(broker, network, "x") as producer,
+    ):
+        records = [await anext(consumer)]
+        consumer.rejoin("a test")
+        records.append(await anext(consumer))
+        assert [0, 0] == [each.offset for each in records]
+        with pytest.raises(trionet.TransactionAbortableError, match="given up"):
+            await copy(consumer, producer, trio.lowlevel.checkpoint)
+        assert [] == await written(broker, network)
+
+
+@pytest.mark.parametrize("drop", ["assign", "unsubscribe"])
+async def test_partitions_that_the_program_gives_up_in_a_transaction_abort_it(
+    autojump_clock: MockClock,
+    broker: Broker,
+    network: MemoryNetwork,
+    kit: BrokerControl,
+    drop: str,
+) -> None:
+    async with (
+        open_member(broker, network) as consumer,
+        open_writer(broker, network, "x") as producer,
+    ):
+        await consumer.unsubscribe()
+        consumer.assign([SOURCE])
+
+        async def give_up() -> None:
+            await (consumer.unsubscribe() if drop == "unsubscribe" else assign_nothing())
+
+        async def assign_nothing() -> None:
+            consumer.assign([])
+
+        with pytest.raises(trionet.TransactionAbortableError, match="given up"):
+            await copy(consumer, producer, give_up)
+
+    assert [] == await written(broker, network)
+
+
+async def test_aborted_transaction_finishes_no_record(
+    autojump_clock: MockClock, broker: Broker, network: MemoryNetwork, kit: BrokerControl
+) -> None:
+    """A program that goes on with the same consumer puts its records back."""
+
+    async def fail() -> None:
+        async with producer.transaction() as tx:
+            await producer.send("out", (await anext(consumer)).value)
+            await tx.send_offsets(consumer)
+            raise KeyError
+
+    async with (
+        open_member(broker, network) as consumer,
+        open_writer(broker, network, "x") as producer,
+    ):
+        with pytest.raises(KeyError):
+            await fail()
+        consumer.put_back()
+        await copy(consumer, producer, trio.lowlevel.checkpoint)
+        consumer.put_back()  # it is committed
+        await copy(consumer, producer, trio.lowlevel.checkpoint)
+
+    assert 2 == committed(kit)
+    assert [b"0", b"1"] == await written(broker, network)
 
 
 async def test_call_that_is_cancelled_before_it_begins_leaves_a_transaction_to_be_aborted(

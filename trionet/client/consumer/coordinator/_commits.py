@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import trio
@@ -78,28 +79,30 @@ class Commits:
         if not offsets:
             await trio.lowlevel.checkpoint()
             return
-        generation = self._generation()
-        self._finish(offsets)
+        _finish(self._subscription.assignment.states, offsets)
         # The program may also commit lower or higher offsets: no auto-commit replaces these before
         # more records are finished.
         finished = self._finished()
+        generation = self._generation()
         async with self._committing:
+            for each in offsets:  # what is stored is not known if this is cancelled
+                self._stored.pop(each, None)
             is_gone = self._is_gone if omits_gone else never
             await self._offsets.commit(offsets, generation, is_gone=is_gone)
             self._settled.update((each, finished[each]) for each in offsets if each in finished)
             self._stored.update(offsets)
 
-    def take(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the positions after all records returned so far, for a transaction to commit."""
-        offsets = committable(self._subscription.assignment.positions())
-        self._finish(offsets)
-        return offsets
+    def take(self) -> tuple[dict[TopicPartition, OffsetAndMetadata], Callable[[], None]]:
+        """Return the positions after all records returned so far, for a transaction to commit.
 
-    def _finish(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        states = self._subscription.assignment.states
-        for each, (offset, _, _) in offsets.items():
-            if each in states:
-                states[each].commit(offset)
+        The second result is to be called when it has committed them, which finishes the records: an
+        aborted transaction has handled nothing.
+        """
+        offsets = committable(self._subscription.assignment.positions())
+        states = dict(self._subscription.assignment.states)
+        for each in offsets:
+            states[each].sent()
+        return offsets, partial(_finish, states, offsets)
 
     async def commit_finished(self, *, repeats: bool = False) -> None:
         """Auto-commit the offsets of newly finished records, if auto-commit is enabled.
@@ -177,6 +180,15 @@ class Commits:
         states = self._subscription.assignment.states
         finished = committable(self._subscription.assignment.finished_positions())
         return {each: (states[each], offset) for each, offset in finished.items()}
+
+
+def _finish(
+    states: Mapping[TopicPartition, PartitionState],
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+) -> None:
+    for each, (offset, _, _) in offsets.items():
+        if each in states:
+            states[each].commit(offset)
 
 
 def committable(

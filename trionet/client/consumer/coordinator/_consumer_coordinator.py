@@ -163,24 +163,30 @@ class ConsumerCoordinator:
         return GroupMetadata(settings.group_id, generation, member_id, settings.instance_id)
 
     def offsets_to_send(
-        self, since: float
-    ) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
+        self, since: int
+    ) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata], Callable[[], object]]:
         """Return what a transaction commits: the positions, which include the current record.
 
         Args:
-            since: when the transaction began, on the event loop's clock.
+            since: the number of the event with which the transaction began; see :data:`.EVENTS`.
+
+        Returns:
+            The identity in the group, the positions, and what to call when they are committed.
 
         Raises:
-            CommitFailedError: meanwhile, the group has taken partitions away whose records are in
-                the transaction; their offsets can no longer be part of it.
+            CommitFailedError: meanwhile, partitions were given up whose records are in the
+                transaction; their offsets can no longer be part of it.
         """
-        if self._subscription.lost_at > since:
+        subscription = self._subscription
+        lost_at, subscription.lost_at = subscription.lost_at, 0.0
+        if lost_at > since:
             raise CommitFailedError(
-                f"group {self._settings.group_id}: since the transaction began, partitions were"
-                " given up whose records had been returned, so other members read these records"
-                " again. End the transaction in on_revoked, before partitions are given up"
+                f"group {self._settings.group_id}: partitions were given up whose records had been"
+                " returned and are not committed, so these records are read again. End a"
+                " transaction in on_revoked, before partitions are given up"
             )
-        return self.group_metadata, self._commits.take()
+        offsets, finish = self._commits.take()
+        return self.group_metadata, offsets, finish
 
     def pattern_changed(self) -> None:
         """Subscribe to the known topics that match a new pattern, and ask for the newest topics."""
@@ -379,4 +385,4 @@ class ConsumerCoordinator:
         await self.listeners.given_up(assigned, are_lost=are_lost)
         # Another task may have unsubscribed while the callback ran.
         if self._subscription.is_group_managed:
-            self._subscription.assign_from_group((), trio.current_time())
+            self._subscription.assign_from_group((), is_told=True)  # the program leaves

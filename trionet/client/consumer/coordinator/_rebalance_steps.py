@@ -83,6 +83,11 @@ class RebalanceListenerInvoker:
         self._given_up: dict[TopicPartition, PartitionState] = {}
         self.callbacks = RebalanceCallbacks()
 
+    @property
+    def are_there(self) -> bool:
+        """Whether the user has a callback that is called before partitions are given up."""
+        return self.callbacks.revoked is not None or self.callbacks.lost is not None
+
     async def assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Report added partitions, after waiting for any callback running in another task.
 
@@ -295,7 +300,7 @@ class RebalanceSteps:
     def _assign_step(self, partitions: Iterable[TopicPartition]) -> Step:
         async def assign() -> None:
             await trio.lowlevel.checkpoint_if_cancelled()
-            self._subscription.assign_from_group(partitions, trio.current_time())
+            self._subscription.assign_from_group(partitions, is_told=self._listeners.are_there)
             self._on_assigned()
 
         return assign

@@ -109,6 +109,7 @@ class Decompression:
         start: the index at which the batch starts.
 
     Attributes:
+        has_started: whether :meth:`run` has been called.
         opened: the decompressed batch; None before :meth:`run`, and after an error.
         error: why the batch cannot be decompressed; None if there was no error.
     """
@@ -116,6 +117,7 @@ class Decompression:
     def __init__(self, records: memoryview, start: int) -> None:
         self._records = records
         self._start = start
+        self.has_started = False
         self.opened: DecompressedBatch | None = None
         self.error: WireFormatError | None = None
 
@@ -125,6 +127,7 @@ class Decompression:
         Cancellation: until the thread has started, nothing is changed; after that, cancellation has
         no effect.
         """
+        self.has_started = True
         try:
             self.opened = await trio.to_thread.run_sync(
                 DecompressedBatch, self._records, self._start, limiter=computing_threads()

@@ -11,11 +11,14 @@ from __future__ import annotations
 import enum
 import math
 import random
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..._backoff import ExponentialBackoff
 from ..records._chunk import NO_EPOCH, Chunk, FetchPosition
 from ._reset_strategy import ResetStrategy
+
+#: No position: records before the present one were handed out, and are not committed.
+_UNCOMMITTED: Final = FetchPosition(-1)
 
 
 class FetchState(enum.Enum):
@@ -110,8 +113,15 @@ class PartitionState:
 
     @property
     def is_uncommitted(self) -> bool:
-        """Whether records were handed out since the program last committed the position."""
+        """Whether records were handed out since the program last committed the position.
+
+        Also by a transaction, which may still be open.
+        """
         return self.position != self._committed
+
+    def sent(self) -> None:
+        """Record that the position is part of a transaction, whose end is not known yet."""
+        self._committed = self.position
 
     @property
     def is_fetchable(self) -> bool:
@@ -156,6 +166,8 @@ class PartitionState:
             self._committed = position
         elif self._handing_out is not None:
             self._handing_out.finish_to(offset)
+        elif self._finished is not None and offset > self._finished.offset:
+            self._finished = FetchPosition(offset, self._finished.epoch)
 
     def put_back(self) -> None:
         """Hand out unfinished records once more; they will be fetched again."""
@@ -181,15 +193,17 @@ class PartitionState:
             position: the new position.
             is_valid: whether the leader need not validate the position.
         """
+        self._committed = _UNCOMMITTED if self.is_uncommitted else position
         self._forget_fetched()
-        self._position = self._finished = self._committed = position
+        self._position = self._finished = position
         self.state = FetchState.FETCHING if is_valid else FetchState.AWAIT_VALIDATION
         self.strategy = None
 
     def request_reset(self, strategy: ResetStrategy) -> None:
         """Start a reset, for which an offset must be looked up."""
+        self._committed = _UNCOMMITTED if self.is_uncommitted else None
         self._forget_fetched()
-        self._position = self._finished = self._committed = None
+        self._position = self._finished = None
         self.state = FetchState.AWAIT_RESET
         self.strategy = strategy
 

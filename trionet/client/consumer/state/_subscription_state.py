@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import EVENTS, TopicPartition
 from ...network._cluster import Cluster
 from ..records._chunk import FetchPosition
 from ._partition_state import FetchState, PartitionLeader, PartitionState
@@ -44,8 +44,9 @@ class SubscriptionState:
             match the pattern.
         pattern: the topic pattern; None if there is none.
         assignment: the assigned partitions, with their positions.
-        lost_at: when the group last took a partition away whose records had been handed out, and
-            not been committed by the program since; minus infinity if that has not happened.
+        lost_at: the number of the event (see :data:`.EVENTS`) at which a partition was last given up
+            whose records had been handed out, and not been committed by the program since; 0 if
+            that has not happened, and infinity if the program was not told before.
     """
 
     def __init__(self, default_reset: ResetStrategy) -> None:
@@ -53,7 +54,7 @@ class SubscriptionState:
         self.topics: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         self.assignment = AssignedPartitions(default_reset)
-        self.lost_at = -math.inf
+        self.lost_at = 0.0
         self._group_topics: frozenset[str] = frozenset()  # includes this member's topics
 
     # The user's subscription.
@@ -101,14 +102,14 @@ class SubscriptionState:
             ValueError: there is a subscription.
         """
         self._become(SubscriptionType.USER)
-        return self.assignment.replace(partitions)
+        return self._replace(partitions, is_told=True)
 
     def unsubscribe(self) -> None:
         """Drop the subscription and the assignment."""
         self.type = SubscriptionType.NONE
         self.topics = self._group_topics = frozenset()
         self.pattern = None
-        self.assignment.replace(())
+        self._replace((), is_told=True)
 
     def _become(self, type: SubscriptionType) -> None:
         if self.type not in {SubscriptionType.NONE, type}:
@@ -154,19 +155,27 @@ class SubscriptionState:
         """Include only this member's topics in metadata requests, since it is not the leader."""
         self._group_topics = self.topics
 
-    def assign_from_group(self, partitions: Iterable[TopicPartition], now: float) -> None:
+    def assign_from_group(self, partitions: Iterable[TopicPartition], *, is_told: bool) -> None:
         """Assign the partitions that the group assigned; see :meth:`.AssignedPartitions.replace`.
+
+        Args:
+            partitions: the partitions.
+            is_told: whether the program was told before partitions are given up, so that it could
+                end a transaction.
 
         Raises:
             ValueError: there is no subscription.
         """
         if not self.is_group_managed:
             raise ValueError("a group can assign partitions only to a subscribed consumer")
-        wanted = set(partitions)
+        self._replace(partitions, is_told=is_told)
+
+    def _replace(self, partitions: Iterable[TopicPartition], *, is_told: bool) -> bool:
+        wanted = dict.fromkeys(partitions)
         states = self.assignment.states
         if any(state.is_uncommitted for each, state in states.items() if each not in wanted):
-            self.lost_at = now
-        self.assignment.replace(partitions)
+            self.lost_at = next(EVENTS) if is_told else math.inf
+        return self.assignment.replace(wanted)
 
     def fits_subscription(self, partitions: Iterable[TopicPartition]) -> bool:
         """Whether the current subscription includes the topics of all these partitions."""

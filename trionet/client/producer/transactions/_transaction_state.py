@@ -22,7 +22,7 @@ knows which batches were written, the transaction is aborted.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ...._util._raising import again
@@ -71,17 +71,23 @@ class PendingOffsets:
     Args:
         group: the group and the consumer's identity in it.
         offsets: the offset of each partition.
+        on_commit: called when the transaction is committed.
 
     Attributes:
         group: see the argument.
+        on_commit: see the argument.
         left: the offsets that the group's coordinator has not accepted yet.
         is_done: whether it has accepted all of them.
     """
 
     def __init__(
-        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+        self,
+        group: GroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        on_commit: Callable[[], object] | None = None,
     ) -> None:
         self.group: GroupMetadata = group
+        self.on_commit: Callable[[], object] | None = on_commit
         self.left: dict[TopicPartition, OffsetAndMetadata] = dict(offsets)
 
     @property
@@ -126,6 +132,7 @@ class TransactionState:
         self.added: set[TopicPartition] = set()
         self.to_add: dict[TopicPartition, None] = {}
         self._groups: set[str] = set()
+        self._on_commit: list[Callable[[], object]] = []
 
     # Queries.
 
@@ -336,10 +343,16 @@ class TransactionState:
             for partition in partitions:
                 self.offsets.left.pop(partition, None)
             if self.offsets.is_done:
+                if self.offsets.on_commit is not None:
+                    self._on_commit.append(self.offsets.on_commit)
                 self.offsets = None
 
     def ended(self) -> None:
         """Record that the transaction was committed or aborted, as the user wanted."""
+        if self.state is _COMMITTING:
+            for on_commit in self._on_commit:
+                on_commit()
+        self._on_commit.clear()
         self.state = State.READY
         self.error = None
         self.is_started = self.is_end_sent = False
