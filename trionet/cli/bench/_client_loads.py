@@ -386,6 +386,7 @@ class ConsumeLoad:
                 if count < len(batch):  # a group must commit only what was counted
                     partition = batch.topic_partition
                     consumer.seek(partition, batch.offsets[count])
+                consumer._finish()  # noqa: SLF001 -- of this package; it may be the last
             elif now - idle_since >= self._idle_seconds_max:
                 self._is_idle = True
                 return
