@@ -149,6 +149,57 @@ async def test_several_errors_stay_a_group() -> None:
         await in_hidden_nurseries(body)
 
 
+@pytest.mark.parametrize("own", [KeyError("x"), ExceptionGroup("mine", [KeyError("x")])])
+async def test_consequence_of_the_error_of_a_task_is_dropped(own: Exception) -> None:
+    error = ValueError("task")
+
+    async def fail() -> None:
+        raise error
+
+    async def body() -> None:
+        with raise_single_error((KeyError,)) as caller:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(fail)
+                with caller.block():
+                    raise own
+
+    with pytest.raises(ValueError, match="task") as raised:
+        await body()
+
+    assert error is raised.value
+
+
+async def test_consequence_is_dropped_beside_the_errors_of_several_tasks() -> None:
+    async def fail(error: Exception) -> None:
+        raise error
+
+    async def body() -> None:
+        with raise_single_error((KeyError,)) as caller:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(fail, ValueError("one"))
+                nursery.start_soon(fail, OSError("two"))
+                with caller.block():
+                    raise KeyError
+
+    with pytest.RaisesGroup(ValueError, OSError):
+        await body()
+
+
+async def test_error_of_the_caller_that_is_no_consequence_is_kept() -> None:
+    own = ExceptionGroup("mine", [KeyError("x"), ValueError("y")])
+
+    async def body() -> None:
+        with raise_single_error((KeyError,)) as caller:
+            async with trio.open_nursery():
+                with caller.block():
+                    raise own
+
+    with pytest.RaisesGroup(KeyError, ValueError) as raised:
+        await body()
+
+    assert own is raised.value
+
+
 async def test_what_was_cancelled_beside_an_error_is_not_reported() -> None:
     error = KeyError("x")
 

@@ -391,3 +391,20 @@ async def test_call_that_shields_itself_ends_with_the_task_that_it_waits_for(
         await live()
 
     assert ended not in {None, trio.TooSlowError}
+
+
+@pytest.mark.parametrize(("opened", "call"), WAITING)
+async def test_call_that_waits_for_a_failed_task_adds_no_error_to_the_one_of_the_task(
+    autojump_clock: MockClock,
+    opened: Callable[[MemoryNetwork], AbstractAsyncContextManager[Any]],
+    call: Call,
+) -> None:
+    network = BreakingNetwork()
+    network.failures = math.inf
+
+    async def live() -> None:
+        async with opened(network) as client:
+            await call(client)
+
+    with pytest.raises(OSError, match="the poller has failed"):
+        await live()

@@ -21,12 +21,14 @@ async def open_background_nursery() -> AsyncIterator[trio.Nursery]:
 
     The end of the block cancels the tasks and waits for them, so a task must not shield itself from
     that for long. An error of a task cancels the other tasks and the block, and is raised by the
-    block; a single error is raised without a group (see :func:`.raise_single_error`).
+    block; a single error is raised without a group (see :func:`.raise_single_error`). If the block
+    meanwhile raises ClosedResourceError, since what it called has ended with the failed task, that
+    error is dropped.
 
     Cancellation: reaches the block, but not the tasks. Opening takes two passes of the scheduler
     and is not cancelled.
     """
-    with raise_single_error() as caller:
+    with raise_single_error((trio.ClosedResourceError,)) as caller:
         async with trio.open_nursery() as outer:
             with trio.CancelScope(shield=True):  # bounded: the task does not wait before it starts
                 inner: trio.Nursery = await outer.start(_hold_nursery)

@@ -55,18 +55,22 @@ class Caller:
 
 
 @contextmanager
-def raise_single_error() -> Iterator[Caller]:
+def raise_single_error(consequences: tuple[type[Exception], ...] = ()) -> Iterator[Caller]:
     """Unwrap a single error that leaves a hidden nursery in an exception group.
 
     A nursery that the caller cannot see must not change the caller's own exceptions, including
     exception groups. Cancellations of other tasks carry no information and are dropped. A group of
     several errors remains a group.
+
+    Args:
+        consequences: the errors that the caller's block raises once a task of the nursery has
+            failed. They are dropped beside the error of that task.
     """
     caller = Caller()
     try:
         yield caller
     except BaseExceptionGroup as group:
-        error = _single(group, caller.error)
+        error = _single(group, caller.error, consequences)
         if error is group:
             raise
         context = error.__context__
@@ -78,16 +82,28 @@ def raise_single_error() -> Iterator[Caller]:
             del error, group, context
 
 
-def _single(group: BaseExceptionGroup[BaseException], own: BaseException | None) -> BaseException:
+def _single(
+    group: BaseExceptionGroup[BaseException],
+    own: BaseException | None,
+    consequences: tuple[type[Exception], ...],
+) -> BaseException:
+    errors = _errors(group)
+    own_errors = [] if own is None else _errors(own)
+    # Not by identity: cancel scopes build the groups that pass through them anew.
+    if own is not None and errors == own_errors:
+        return own
+    dropped = [error for error in own_errors if isinstance(error, consequences)]
+    causes = [error for error in errors if error not in dropped]
+    if len(causes) == 1:
+        return causes[0]
+    return group if causes == errors else group.split(lambda error: error in dropped)[1] or group
+
+
+def _errors(error: BaseException) -> list[BaseException]:
+    """Return what a group contains, at any depth, except cancellations."""
     import trio
 
-    errors = [error for error in _leaves(group) if not isinstance(error, trio.Cancelled)]
-    # Not by identity: cancel scopes build the groups that pass through them anew.
-    if own is not None and errors == [
-        error for error in _leaves(own) if not isinstance(error, trio.Cancelled)
-    ]:
-        return own
-    return errors[0] if len(errors) == 1 else group
+    return [each for each in _leaves(error) if not isinstance(each, trio.Cancelled)]
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
