@@ -154,6 +154,25 @@ async def test_the_last_numbers_are_sent_when_the_client_is_closed(
     assert [False, True] == [each.body.terminating for each in pushes(node)][-2:]
 
 
+async def test_last_push_does_not_repeat_the_increase_of_a_push_in_flight(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    asking(node, delta_temporality=True)
+    async with pushing(node, network) as client:
+        await client.until_updated()
+        for _ in range(10):
+            await client.request(client.metadata.cluster.nodes[1], HEARTBEAT)
+        node.replies["PushTelemetry"] = lambda _: None
+        await trio.sleep(16)
+        assert [False] == [each.body.terminating for each in pushes(node)]
+    await trio.sleep(1)
+    in_flight, last = [numbers(each)[REQUESTS][0] for each in pushes(node)]
+
+    assert 10 <= in_flight.value
+    assert 1 == last.value, "the push in flight"
+    assert in_flight.time_ns == last.start_ns
+
+
 async def test_a_client_closes_at_once_when_its_broker_is_gone(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:

@@ -157,6 +157,8 @@ class Telemetry:
         self._interval_seconds = INTERVAL_SECONDS
         self._node: Node | None = None
         self._is_delta = False
+        # Whether the latest request was sent, and its outcome has not been handled yet.
+        self._is_in_flight = False
 
     def _now_ns(self) -> int:
         return self._network.now_ms() * 1_000_000
@@ -178,6 +180,7 @@ class Telemetry:
             except TrionetError as error:
                 logger.debug("could not push metrics: %s", error)
                 self._node = self._subscription = None
+                self._is_in_flight = False
                 seconds = INTERVAL_SECONDS
             except trio.ClosedResourceError:
                 return  # the client is being closed
@@ -270,14 +273,22 @@ class Telemetry:
         self._node = node
         pending = PendingResponse()
         client.send_internal(node, body, trio.current_time(), version_min=0, callback=pending)
-        return await pending.wait()
+        self._is_in_flight = True
+        response = await pending.wait()
+        self._is_in_flight = False
+        return response
 
     def end(self, client: TelemetryClient) -> None:
-        """Push the final metrics of a closing client, if a request can be sent without waiting."""
+        """Push the final metrics of a closing client, if a request can be sent without waiting.
+
+        A push in flight counts as accepted, as in Kafka: its increase is not part of the last push.
+        """
         node, subscription = self._node, self._subscription
         now = trio.current_time()
         if node is None or subscription is None or not client.can_send(node.id, now):
             return
+        if self._is_in_flight:
+            self._points.acknowledged()
         body = self._push_request(subscription, is_last=True)
         if body is not None:
             with suppress(UnsupportedVersionError):
