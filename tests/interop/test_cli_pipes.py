@@ -142,6 +142,26 @@ def test_a_signal_ends_the_wait_for_memory(
     assert "failed or may not have been written" in err
 
 
+def test_a_signal_counts_each_record_once_though_some_of_a_batch_are_sent(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """A record that is too large makes the command send the batch one by one."""
+    small = ("-X", "buffer.memory=2000", "-X", "batch.size=1000", "-X", "max.request.size=1000")
+    lines = [b"%0400d\n" % number for number in range(20)]
+    with broker() as running:
+        running.faults.swallow("Produce", times=None)
+        trionet = CommandLine(running.bootstrap_servers, capfdbinary)
+        options = ("-E", "-X", "linger.ms=0", *small)
+        with started(trionet, "produce", trionet.topic(), *options) as process:
+            feed(process, b"".join([b"first\n", b"x" * 1500 + b"\n", *lines]))
+            running.wait_for_requests("Produce")
+            process.send_signal(signal.SIGTERM)
+            status, _, err = ended(process)
+
+    assert 1 == status
+    assert "trionet produce: 22 records failed or may not have been written" in err
+
+
 def test_a_second_signal_says_once_what_was_not_written(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:

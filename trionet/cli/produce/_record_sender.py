@@ -113,7 +113,7 @@ class RecordSender:
         self._has_records = trio.Event()
         self._all_done = trio.Event()
         self.when_failed: Callable[[], object] = lambda: None
-        self.failed = self.unsent = 0
+        self.failed = self.unsent = self._remaining = 0
 
     @property
     def may_go_on(self) -> bool:
@@ -186,7 +186,17 @@ class RecordSender:
 
         Raises:
             TrionetError: the producer has failed.
+
+        Cancellation: adds the records that are neither enqueued nor rejected to ``unsent``.
         """
+        self._remaining = len(records.values)
+        try:
+            return await self._send(records)
+        except trio.Cancelled:
+            self.unsent += self._remaining
+            raise
+
+    async def _send(self, records: RecordColumns) -> int:
         await trio.lowlevel.checkpoint()
         topic = self._options.topic if records.topic is None else records.topic
         partition = self._partition_of(records)
@@ -223,6 +233,7 @@ class RecordSender:
             partition=self._partition_of(records),
             timestamps=records.timestamps and _timestamps(records.timestamps),
         )
+        self._remaining -= len(records.values)
         self._in_flight.append(_InFlight(topic, records, deliveries))
         self._has_records.set()
 
@@ -235,6 +246,7 @@ class RecordSender:
                 await self._enqueue(topic, records.some(place, place + 1))
                 count += 1
             except (RecordTooLargeError, ValueError) as error:
+                self._remaining -= 1
                 self.reject(records.numbers[place], error)
                 if not self.may_go_on:
                     break

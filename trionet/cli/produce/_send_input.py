@@ -237,14 +237,14 @@ class _Run:
         while unsent and self._left != 0:
             allowed, unsent = self._split_at_limit(unsent)
             while allowed:
+                records = allowed.pop(0)
                 try:
-                    sent = await sender.send(allowed[0])
+                    sent = await sender.send(records)
+                    if self._options.tee is not None:
+                        await write_all(OUTPUT, _with_ends(records, self._options.tee))
                 except trio.Cancelled:
                     sender.unsent += sum(len(each.values) for each in [*allowed, *unsent])
                     raise
-                records = allowed.pop(0)
-                if self._options.tee is not None:
-                    await write_all(OUTPUT, _with_ends(records, self._options.tee))
                 if self._left is not None:
                     self._left -= sent
                 if not sender.may_go_on:
