@@ -14,6 +14,7 @@ from .arguments._parser import Subcommands, argument, flag, option
 from .arguments._values import key_value
 from .clients._connection import (
     CLIENT_ID,
+    CONTROLLERS,
     DEFAULT,
     SERVERS,
     Setting,
@@ -307,6 +308,7 @@ def _check_broker(given: Mapping[str, str]) -> list[Finding]:
 def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Finding]:
     """Check that each key applies to one of the kinds, and that values are consistent."""
     from trionet.client.config._client_config import read_config
+    from trionet.client.network._addresses import parse_bootstrap_servers
 
     findings: list[Finding] = []
     own: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
@@ -316,13 +318,17 @@ def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Fin
         for kind in kinds:
             keys = client_keys(kind)
             try:
-                read_config(keys, {key: value}, {})
+                config = read_config(keys, {key: value}, {})
+                # Clients parse these when they are opened. Without controllers, there are brokers.
+                if key == SERVERS or (key == CONTROLLERS and config[key]):
+                    parse_bootstrap_servers(value, key)
             except ConfigError as error:
                 errors[kind] = str(error)
                 continue
             name = keys.row(key)[0]
             own[kind][name] = value
-            is_idle &= name in keys.without_effect
+            # Clients take their servers as an argument, which commands read from this key.
+            is_idle &= name in keys.without_effect and name != SERVERS
         if len(errors) == len(kinds):
             # The error of a client that has the key says more.
             kind = next((each for each in kinds if client_keys(each).has(key)), kinds[0])
