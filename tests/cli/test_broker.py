@@ -288,7 +288,7 @@ def test_listen_names_a_protocol_if_it_is_not_the_plain_one(tmp_path: Path) -> N
         (["--config", "/no/such/file"], r"/no/such/file"),
         (["--config", "/dev/zero"], r"cannot read /dev/zero: it is a device"),
         (["--set", "sasl.enabled.mechanisms"], r"KEY=VALUE"),
-        (["--brokers", "0", "--listen", "127.0.0.1:0"], r"brokers = 0 is not allowed; allowed: 1 "),
+        (["--brokers", "0", "--listen", "127.0.0.1:0"], r"brokers = 0 is not allowed; "),
         *(
             (["--set", f"{key}=x", "--listen", "127.0.0.1:0"], rf"without TLS or SASL, but {key} ")
             for key in (

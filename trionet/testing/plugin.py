@@ -68,7 +68,8 @@ def _run_broker(
         except (ApiError, ConfigError, TypeError) as error:
             if arguments == defaults:
                 raise
-            raise pytest.UsageError(f"{node.nodeid}: pytest.mark.trionet: {error}") from error
+            # No cause, whose frames say nothing about the marker.
+            raise pytest.UsageError(f"{node.nodeid}: pytest.mark.trionet: {error}") from None
         with _logged_with(node, running):
             yield running
 

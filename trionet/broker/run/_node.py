@@ -329,7 +329,9 @@ def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
     """
     # Not isinstance: to Python, True is a number.
     if type(brokers) is not int or not 1 <= brokers <= BROKERS_MAX:
-        raise ConfigError(f"brokers = {brokers!r} is not allowed; allowed: 1 to {BROKERS_MAX}")
+        raise ConfigError(
+            f"brokers = {brokers!r} is not allowed; allowed: an integer from 1 to {BROKERS_MAX}"
+        )
     config = _with_replicas(config, brokers)
     configs = [config, *(_shifted(config, number) for number in range(1, brokers))]
     _check_ports(configs)
