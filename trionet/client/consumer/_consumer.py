@@ -778,10 +778,7 @@ class Consumer(NotCopied):
 
     def _changed(self) -> None:
         """React to a change of the topics whose metadata is needed, and of what follows."""
-        topics = self._subscriptions.metadata_topics
-        if topics is not None:
-            topics |= frozenset(self._offset_fetcher.topics)
-        self._client.metadata.set_topics(topics)
+        self._client.metadata.set_topics(self._subscriptions.metadata_topics)
         self._position_changed()
 
     def _position_changed(self) -> None:

@@ -163,6 +163,7 @@ class _Parts:
             self._coordinator,
             OffsetFetcher(
                 client,
+                subscriptions,
                 timeout_seconds=settings.api_timeout_seconds,
                 is_read_committed=is_read_committed,
                 retry=retry,

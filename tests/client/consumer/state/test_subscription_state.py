@@ -79,7 +79,7 @@ def test_pattern_matches_whole_names(subscriptions: SubscriptionState) -> None:
 def test_metadata_followed(subscriptions: SubscriptionState) -> None:
     assert frozenset() == subscriptions.metadata_topics
     subscriptions.assign([A0, B0])
-    assert {"a", "b"} == subscriptions.metadata_topics
+    assert frozenset({"a", "b"}) == subscriptions.metadata_topics
     subscriptions.unsubscribe()
     subscriptions.subscribe(["a"])
     assert subscriptions.subscribe_group(["a", "c"])
@@ -89,6 +89,15 @@ def test_metadata_followed(subscriptions: SubscriptionState) -> None:
     subscriptions.unsubscribe()
     subscriptions.subscribe_pattern(re.compile("a"))
     assert subscriptions.metadata_topics is None
+
+
+def test_topics_that_are_looked_up_are_needed_but_not_subscribed_to() -> None:
+    subscriptions = SubscriptionState(EARLIEST)
+    subscriptions.subscribe(["a"])
+    subscriptions.looked_up.update(["b"])
+
+    assert frozenset({"a", "b"}) == subscriptions.metadata_topics
+    assert frozenset({"a"}) == subscriptions.subscribed_topics
 
 
 def test_assignment_fits_the_subscription(subscriptions: SubscriptionState) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +19,7 @@ from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition
 from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
+from ..state._subscription_state import SubscriptionState
 from ._position_requests import UNKNOWN_OFFSET, by_leader, list_offsets_request, list_version_min
 
 
@@ -51,26 +51,25 @@ class OffsetFetcher:
 
     Args:
         client: polled by the network task.
+        subscriptions: lists the topics whose metadata pending calls need.
         timeout_seconds: the time limit for a call, including retries (``default.api.timeout.ms``).
         is_read_committed: whether a log is taken to end where its first open transaction starts.
         retry: the backoff between attempts.
         rng: jitters backoffs.
-
-    Attributes:
-        topics: the topics whose metadata is needed, with the number of pending calls for each.
     """
 
     def __init__(
         self,
         client: KafkaClient,
+        subscriptions: SubscriptionState,
         *,
         timeout_seconds: float,
         is_read_committed: bool,
         retry: ExponentialBackoff,
         rng: random.Random,
     ) -> None:
-        self.topics: Counter[str] = Counter()
         self._client = client
+        self._subscriptions = subscriptions
         self._timeout_seconds = timeout_seconds
         self._is_read_committed = is_read_committed
         self._retry = retry
@@ -152,17 +151,15 @@ class OffsetFetcher:
     def _with_metadata_of(self, names: Iterable[TopicPartition]) -> Iterator[None]:
         """Include the topics of these partitions in metadata requests within the block."""
         topics = {each.topic for each in names}
-        self.topics.update(topics)
-        self._request_metadata()
+        subscriptions = self._subscriptions
+        subscriptions.looked_up.update(topics)
+        self._client.metadata.add_topics(topics)
+        self._client.wakeup()
         try:
             yield
         finally:
-            self.topics.subtract(topics)
-            self.topics = +self.topics
-
-    def _request_metadata(self) -> None:
-        self._client.metadata.add_topics(self.topics)
-        self._client.wakeup()
+            subscriptions.looked_up.subtract(topics)
+            subscriptions.looked_up = +subscriptions.looked_up
 
     async def _until_known(self, topics: set[str]) -> None:
         """Wait for the metadata of these topics, which may report that a topic does not exist.
@@ -174,7 +171,6 @@ class OffsetFetcher:
         await trio.lowlevel.checkpoint()
         missing = 0
         while not topics <= metadata.cluster.topics.keys() and missing < 2:
-            self._request_metadata()
             if metadata.topics is None:
                 metadata.request_update()
             await self._client.until_updated(metadata.updates)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from ..._topic_partition import EVENTS, TopicPartition
@@ -44,6 +45,8 @@ class SubscriptionState:
             match the pattern.
         pattern: the topic pattern; None if there is none.
         assignment: the assigned partitions, with their positions.
+        looked_up: the topics of pending look-ups of offsets and partitions, with the number of
+            look-ups for each.
         lost_at: the number of the event (see :data:`.EVENTS`) at which a partition was last given up
             whose records had been handed out, and not been committed by the program since; 0 if
             that has not happened, and infinity if the program was not told before.
@@ -54,6 +57,7 @@ class SubscriptionState:
         self.topics: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         self.assignment = AssignedPartitions(default_reset)
+        self.looked_up: Counter[str] = Counter()
         self.lost_at = 0.0
         self._group_topics: frozenset[str] = frozenset()  # includes this member's topics
 
@@ -186,6 +190,12 @@ class SubscriptionState:
     @property
     def metadata_topics(self) -> frozenset[str] | None:
         """The topics whose metadata is needed; None for all topics, to match a pattern."""
+        topics = self.subscribed_topics
+        return None if topics is None else topics | self.looked_up.keys()
+
+    @property
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """The :attr:`metadata_topics` without those of pending look-ups."""
         if self.type is SubscriptionType.PATTERN:
             return None
         if self.type is SubscriptionType.USER:
