@@ -224,6 +224,18 @@ def test_cost_of_an_added_topic_does_not_grow_with_those_in_use() -> None:
     assert len(names) == count == len(known.cluster.topics)
 
 
+def test_topics_that_are_set_are_asked_for_alone_if_they_are_new() -> None:
+    known = using("a", "b")
+    for now, more in ((0.01, "c"), (1.0, "d")):
+        known.set_topics({*known.cluster.topics, more})
+        assert 0 == known.time_to_next_update(now)
+        assert [more] == asked(known, now)
+        known.update(described(more), now)
+
+    assert ["a", "b", "c", "d"] == sorted(known.cluster.topics)
+    assert known.time_to_next_update(1.0) > 100
+
+
 def test_full_update_forgets_topics_that_are_no_longer_in_use() -> None:
     known = using("a", "b")
     known.remove_topics(["a"])

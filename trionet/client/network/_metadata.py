@@ -2,7 +2,7 @@
 
 (Kafka: Metadata.) Performs no I/O; ``now``, the time on the event loop's clock in seconds, is
 always a parameter. A full update, of all topics in use, is due when one has been requested (because
-a connection was lost, or the topics were replaced) or when the last one is older than
+a connection was lost, or all topics came into use) or when the last one is older than
 ``metadata.max.age.ms``. A partial update, of some topics, is due when topics were added, when
 something is missing in the response about a topic, or when a request about it has failed.
 
@@ -157,25 +157,24 @@ class Metadata:
                 each.difference_update(names)
 
     def set_topics(self, topics: AbstractSet[str] | None) -> None:
-        """Set the topics in use; None for all. New topics trigger a full update without backoff.
+        """Set the topics in use; None for all. New topics are requested at once.
 
-        Others are forgotten with the next update.
+        Others are forgotten with the next full update, which is the next that need not be early.
         """
         before = self.topics
-        self.topics = None if topics is None else set(topics)
         if topics is None:
-            is_new = before is not None
+            self.topics = None
             self._new.clear()
             self._missing.clear()
+            if before is not None:
+                self._wanted = True
+                self._backoff_ends_at = -math.inf
         else:
-            added = topics if before is None else topics - before
-            is_new = bool(added)
-            self._new = (self._new & topics) | added
+            self.topics = set(topics)
+            self._new &= topics
+            self._new |= topics if before is None else topics - before
             self._missing &= topics
             self._has_dropped |= before is None or not before <= topics
-        if is_new:
-            self._wanted = True
-            self._backoff_ends_at = -math.inf
 
     def needs_rebootstrap(self, now: float) -> bool:
         """Whether updates have failed for so long that all brokers may have moved (KIP-1102)."""
