@@ -260,6 +260,19 @@ def test_update_after_topics_were_replaced_by_fewer_is_a_full_one() -> None:
     assert ["b"] == sorted(known.cluster.topics)
 
 
+def test_update_after_topics_were_dropped_while_a_response_was_on_its_way_is_a_full_one() -> None:
+    known = using("a", "b")
+    known.request_update()
+    known.request(1.0)
+    known.set_topics({"b"})
+    known.update(described("a", "b"), 1.1)
+    known.request_topics(["b"])
+
+    assert ["b"] == asked(known, 2.0)
+    known.update(described("b"), 2.0)
+    assert ["b"] == sorted(known.cluster.topics)
+
+
 def test_topic_with_a_gap_is_asked_for_again_alone_after_the_backoff() -> None:
     known = using("a", "b")
     known.add_topics(["c"])

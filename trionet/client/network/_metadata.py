@@ -199,6 +199,8 @@ class Metadata:
         is_aged = now >= self._succeeded_at + self._times.max_age_seconds
         is_full = self._wanted or self._has_dropped or is_aged
         self._is_full = is_full and not self._is_early
+        if self._is_full:
+            self._has_dropped = False  # unless topics are dropped while the request is in flight
         if self._new:
             self._responses_with_gaps = 0
         missing: set[str] = set() if self._is_early else self._missing
@@ -241,7 +243,6 @@ class Metadata:
         gaps = _gaps(response)
         if self._is_full:
             self._succeeded_at = now
-            self._has_dropped = False
             is_short = bool(gaps) or self._asked is not None
             self._wanted = self.topics is None and is_short
         if self._asked is not None:
