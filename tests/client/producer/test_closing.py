@@ -194,6 +194,26 @@ async def test_poll_that_fails_is_tried_again(
     assert 3 == caplog.text.count("OSError: the poller has failed")
 
 
+@pytest.mark.parametrize("call", ["send", "key_partitions"])
+async def test_fault_of_the_sending_task_ends_the_wait_for_a_topic(
+    autojump_clock: MockClock, call: str
+) -> None:
+    """A call that waits, and one that would begin to."""
+    network = BreakingNetwork()
+    leaders = Leaders(network)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        network.failures = math.inf
+        with pytest.raises(OSError, match="the poller has failed"):
+            await producer.send("new", b"a")
+        assert trio.current_time() < AT_ONCE.max_block_seconds
+        with pytest.raises(OSError, match="the poller has failed"):
+            await (producer.send("new", b"b") if call == "send" else producer.key_partitions("new"))
+
+
 async def test_fault_of_the_sending_task_reaches_the_next_call(autojump_clock: MockClock) -> None:
     """It does not end the block of who uses the producer, and leaves no delivery undecided."""
     network = BreakingNetwork()

@@ -37,6 +37,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Final
 
@@ -336,7 +337,16 @@ class KafkaClient:
         finally:
             self._states.remove_waiting(node.id)
 
-    async def until_updated(self, updates: int = 0) -> None:
+    async def until_updated(
+        self, updates: int = 0, check: Callable[[], None] | None = None
+    ) -> None:
+        """See :meth:`.NetworkClient.until_updated`.
+
+        Args:
+            updates: the number of updates to wait for, exclusive.
+            check: called before each wait for a poll; raises an error to end the wait, such as that
+                no task polls any more.
+        """
         self.check_thread()
         await trio.lowlevel.checkpoint()
         if not self._updater.is_automatic:
@@ -348,6 +358,8 @@ class KafkaClient:
         errors = self.metadata.errors
         while self.metadata.updates <= updates:
             self._check_open()
+            if check is not None:
+                check()
             error = self.metadata.error if self.metadata.errors > errors else None
             if isinstance(error, LASTING):
                 raise again(error)
@@ -407,7 +419,7 @@ class KafkaClient:
             self._is_polling = False
             self._poll_ends_at = -math.inf
             # Also after a failed or cancelled poll, so that waiting tasks notice a closed client.
-            self._wake_waiting()
+            self.wake_waiting()
 
     async def _result_of_failed_poll(self, error: OSError) -> PollResult:
         """Log the error, and return what the poll has achieved nevertheless, after a moment.
@@ -425,7 +437,7 @@ class KafkaClient:
         await trio.sleep(seconds)
         return self._selector.take_result()
 
-    def _wake_waiting(self) -> None:
+    def wake_waiting(self) -> None:
         """Wake the tasks in :meth:`until_polled`, so that they check their conditions again."""
         if self._polled is not None:
             self._polled.set()
@@ -468,4 +480,4 @@ class KafkaClient:
         self._exchange.fail_all(DisconnectedError("the client is closed"), self._clock())
         self._exchange.outcomes.run_callbacks()
         self._selector.wakeup()
-        self._wake_waiting()
+        self.wake_waiting()

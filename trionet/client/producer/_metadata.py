@@ -9,7 +9,7 @@ dropped once it has been idle for ``metadata.max.idle.ms``.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 import trio
@@ -79,12 +79,18 @@ class MetadataWaiter:
         client: provides the metadata.
         accumulator: holds the records waiting to be sent.
         topics: the topics whose metadata the producer needs.
+        check: raises the error that has ended the producer, if any.
     """
 
     def __init__(
-        self, client: KafkaClient, accumulator: RecordAccumulator, topics: ProducerMetadata
+        self,
+        client: KafkaClient,
+        accumulator: RecordAccumulator,
+        topics: ProducerMetadata,
+        check: Callable[[], None],
     ) -> None:
         self._client = client
+        self._check = check
         self._accumulator = accumulator
         self._topics = topics
 
@@ -142,6 +148,7 @@ class MetadataWaiter:
             ApiError: the topic's name is not valid, or the client may not write to it.
             AuthenticationError, UnsupportedVersionError: no broker accepts this client.
             trio.ClosedResourceError: the producer is closed.
+            Exception: the error that has ended the producer, after which no metadata arrives.
         """
         await trio.lowlevel.checkpoint()
         if self.knows(topic, partition):
@@ -149,7 +156,7 @@ class MetadataWaiter:
         metadata = self._client.metadata
         updates = self._topics.request((topic,), trio.current_time())
         while True:
-            await self._client.until_updated(updates)
+            await self._client.until_updated(updates, self._check)
             if self.knows(topic, partition):
                 return
             found = metadata.cluster.topics.get(topic)

@@ -162,7 +162,7 @@ class _Parts:
         self.producer = Producer._create(  # noqa: SLF001 -- of this package
             self.accumulator,
             self.sender,
-            MetadataWaiter(client, self.accumulator, topics),
+            MetadataWaiter(client, self.accumulator, topics, self.sender.check),
             self.waiters,
             network.now_ms,
             settings.max_block_seconds,

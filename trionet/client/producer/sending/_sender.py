@@ -378,6 +378,7 @@ class Sender:
         if self.error is None:
             self.error = error
             self._completion.aborted(self._queues.abort_incomplete(error))
+            self._client.wake_waiting()  # the metadata of a topic may never arrive
 
     def _producer_id_refused(self, error: TrionetError) -> None:
         """Fail the queued records, since no producer id was assigned; new records request one."""
