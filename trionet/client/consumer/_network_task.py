@@ -85,9 +85,7 @@ class NetworkTask:
         if metadata.updates == self._updates:
             return
         self._updates = metadata.updates
-        for topic in metadata.cluster.topics.values():
-            if topic.error_code in _FINAL:
-                self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
+        self._add_topic_errors()
         assignment = self._subscriptions.assignment
         missing = missing_partition(metadata.cluster, assignment.states)
         if missing and missing != self._missing:
@@ -95,3 +93,10 @@ class NetworkTask:
         self._missing = missing
         assignment.validate_positions_of_new_leaders(metadata.cluster)
         self._notify()
+
+    def _add_topic_errors(self) -> None:
+        """Add the errors of the topics to read; a look-up raises those of its own topics."""
+        topics = self._subscriptions.subscribed_topics
+        for topic in self._client.metadata.cluster.topics.values():
+            if topic.error_code in _FINAL and (topics is None or topic.name in topics):
+                self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
