@@ -211,6 +211,24 @@ def test_added_topic_is_asked_for_alone_and_the_others_stay_as_they_are() -> Non
     assert ["a", "b", "c"] == asked(known, 300.1)
 
 
+def test_error_of_a_topic_is_forgotten_when_the_topic_is_used_again() -> None:
+    known = using("a")
+    known.add_topics(["b"])
+    known.request(0.01)
+    known.update(described("b", code=error_codes.UNKNOWN_TOPIC_OR_PARTITION), 0.02)
+    known.remove_topics(["b"])
+    before = known.cluster
+    assert ["a", "b"] == sorted(before.topics)
+    known.add_topics(["b"])
+
+    assert ["a"] == sorted(known.cluster.topics)
+    assert (frozenset({"b"}), 1) == (
+        known.cluster.changed_topics,
+        known.cluster.number - before.number,
+    )
+    assert ["b"] == asked(known, 0.03)
+
+
 def test_cost_of_an_added_topic_does_not_grow_with_those_in_use() -> None:
     """Counted are the names that are asked for."""
     known = using()

@@ -229,6 +229,16 @@ def with_leaders(
     )
 
 
+def without_topic(before: Cluster, name: str) -> Cluster:
+    """Return the cluster without the metadata of a topic."""
+    return attrs.evolve(
+        before,
+        topics={each: topic for each, topic in before.topics.items() if each != name},
+        number=before.number + 1,
+        changed_topics=frozenset({name}),
+    )
+
+
 def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
     """Return the snapshot of the cluster that a Metadata response describes.
 

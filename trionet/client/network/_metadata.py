@@ -38,7 +38,7 @@ from ...protocol.messages.metadata import MetadataRequest, MetadataRequestTopic,
 from .._api_errors import STALE_METADATA
 from .._network_settings import MetadataTimes
 from .._topic_partition import TopicPartition
-from ._cluster import Cluster, Node, described, with_leaders
+from ._cluster import Cluster, Node, described, with_leaders, without_topic
 
 
 def _gaps(response: MetadataResponse) -> set[str]:
@@ -143,12 +143,18 @@ class Metadata:
         return self.updates
 
     def add_topics(self, names: Iterable[str]) -> None:
-        """Add topics to those in use, and request the metadata of new topics at once."""
+        """Add topics to those in use, and request the metadata of new topics at once.
+
+        An error of a new topic from when it was last in use is forgotten: it may have passed.
+        """
         if self.topics is not None:
             for name in names:
                 if name not in self.topics:
                     self.topics.add(name)
                     self._new.add(name)
+                    known = self.cluster.topics.get(name)
+                    if known is not None and known.error_code:
+                        self.cluster = without_topic(self.cluster, name)
 
     def remove_topics(self, names: Collection[str]) -> None:
         """Remove topics from those in use; their metadata is kept until the next full update."""

@@ -85,3 +85,25 @@ async def test_error_of_a_topic_that_is_no_longer_assigned_is_not_raised_again(
             assert [0] == await consumer.partitions_of("u")
 
             assert b"a" == (await anext(consumer)).value
+
+
+async def test_topic_that_was_looked_up_is_asked_for_only_when_it_is_looked_up_again(
+    autojump_clock: MockClock,
+) -> None:
+    network = MemoryNetwork()
+    async with open_broker({"auto.create.topics.enable": "false"}, network=network) as broker:
+        kit = control(broker)
+        await kit.seed("t", [b"a"])
+        async with open_consumer(
+            broker.bootstrap_servers, auto_offset_reset="earliest", network=network
+        ) as consumer:
+            consumer.assign([TopicPartition("t", 0)])
+            await anext(consumer)
+            assert [] == await consumer.partitions_of("u")
+            await trio.sleep(2)  # the next request may already be on its way
+            kit.forget_requests()
+            await trio.sleep(60)
+            assert [] == kit.requests("Metadata")
+
+            await kit.seed("u", [b"b"])
+            assert [0] == await consumer.partitions_of("u")

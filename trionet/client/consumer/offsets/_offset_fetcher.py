@@ -151,15 +151,18 @@ class OffsetFetcher:
     def _with_metadata_of(self, names: Iterable[TopicPartition]) -> Iterator[None]:
         """Include the topics of these partitions in metadata requests within the block."""
         topics = {each.topic for each in names}
-        subscriptions = self._subscriptions
+        subscriptions, metadata = self._subscriptions, self._client.metadata
         subscriptions.looked_up.update(topics)
-        self._client.metadata.add_topics(topics)
+        metadata.add_topics(topics)
         self._client.wakeup()
         try:
             yield
         finally:
             subscriptions.looked_up.subtract(topics)
             subscriptions.looked_up = +subscriptions.looked_up
+            needed = subscriptions.metadata_topics
+            if needed is not None:
+                metadata.remove_topics(topics - needed)
 
     async def _until_known(self, topics: set[str]) -> None:
         """Wait for the metadata of these topics, which may report that a topic does not exist.
