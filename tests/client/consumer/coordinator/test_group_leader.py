@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from support.scripted_node import ScriptedNode, Seen
+from trionet import open_broker, open_consumer
 from trionet.client.consumer.assignors import CooperativeStickyAssignor, RangeAssignor
 from trionet.client.consumer.assignors._assignor import RebalanceProtocol
 from trionet.client.consumer.coordinator._classic_member import ClassicMember, GroupSettings
@@ -28,7 +29,7 @@ from trionet.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from trionet.testing import MemoryNetwork
+from trionet.testing import MemoryNetwork, control
 
 
 def described(node: ScriptedNode, **topics: bool) -> MetadataResponse:
@@ -100,6 +101,41 @@ async def test_a_pattern_after_another_subscription_waits_for_all_topics(
         await leader.until_topics_known()
 
         assert {"users"} == subscription.topics
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_leader_with_a_pattern_learns_of_new_topics_from_other_members(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """A topic that any member has seen soon has an owner, though the leader's metadata is old."""
+    has_come = trio.Event()
+    async with (
+        open_broker({"group.initial.rebalance.delay.ms": "0"}, network=network) as broker,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def read(age_ms: int) -> None:
+            async with open_consumer(
+                broker.bootstrap_servers,
+                topics=re.compile("a.*"),
+                group_id="g",
+                auto_offset_reset="earliest",
+                metadata_max_age_ms=age_ms,
+                network=network,
+            ) as consumer:
+                async for record in consumer:
+                    if record.topic == "a2":
+                        has_come.set()
+
+        kit = control(broker)
+        await kit.seed("a1", [b"x"])
+        nursery.start_soon(read, 300_000)
+        await trio.sleep(5)
+        nursery.start_soon(read, 10_000)
+        await trio.sleep(20)
+        await kit.seed("a2", [b"y"])
+        with trio.fail_after(15):
+            await has_come.wait()
         nursery.cancel_scope.cancel()
 
 

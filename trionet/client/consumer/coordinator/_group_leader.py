@@ -7,7 +7,7 @@ partitions, and watches for topic changes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import trio
@@ -247,13 +247,17 @@ class GroupLeader:
         assigned = assignor.assign(partitions, subscriptions)
         return {member: encode_assignment(given) for member, given in assigned.items()}
 
-    async def _until_described(self, topics: Collection[str]) -> None:
-        """Wait for the metadata of these topics, to which members subscribe."""
+    async def _until_described(self, topics: frozenset[str]) -> None:
+        """Wait for the metadata of these topics, to which members subscribe.
+
+        Another member may know of topics that were created since the last update. With a pattern,
+        topics that are missing from the next one do not exist.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
         self._subscription.subscribe_group(topics)
         metadata = self._client.metadata
         metadata.set_topics(self._subscription.metadata_topics)
-        if self._subscription.metadata_topics is None:
-            return
-        while not all(topic in metadata.cluster.topics for topic in topics):
-            await self._client.until_updated(metadata.request_update())
+        while missing := topics - metadata.cluster.topics.keys():
+            await self._client.until_updated(metadata.request_topics(missing))
+            if metadata.topics is None:
+                break
