@@ -184,6 +184,24 @@ async def test_committed_offsets_are_read_while_the_group_rebalances(
             await busy.read(lambda: busy.coordinator.group_metadata.generation == 2)
 
 
+async def test_a_read_of_committed_offsets_that_fails_leaves_a_join_in_flight(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """The JoinGroup fails by itself if the coordinator is lost, and not only a connection to it."""
+    async with open_member(broker, network) as busy:
+        await busy.read(lambda: bool(busy.has))
+        async with open_member(broker, network) as joining:
+            await joining.ask()
+            await trio.sleep(5)
+            kit.forget_requests()
+            fault = kit.faults.close("OffsetFetch")
+            assert {T0: None} == await joining.coordinator.committed([T0])
+
+            assert (1, []) == (fault.hits, kit.requests("JoinGroup"))
+            assert [] == kit.requests("FindCoordinator")
+            await busy.read(lambda: busy.coordinator.group_metadata.generation == 2)
+
+
 async def test_what_another_has_committed_meanwhile_does_not_keep_from_committing_again(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:

@@ -112,8 +112,9 @@ class CoordinatorFinder:
                 rebalance takes.
 
         Raises:
-            DisconnectedError: no response was received; the next call looks up the coordinator
-                again.
+            DisconnectedError: no response was received. The next call looks up the coordinator
+                again, unless this request was apart: to forget the coordinator would also end the
+                JoinGroup or SyncGroup in flight, which fails by itself if the coordinator is lost.
             UnsupportedVersionError: the coordinator does not support the request.
             ApiError, AuthenticationError, trio.ClosedResourceError: see :meth:`find`.
         """
@@ -123,7 +124,8 @@ class CoordinatorFinder:
         try:
             return await self._request(node, request, body, version_max, timeout_seconds)
         except DisconnectedError as error:
-            self.forget(node, str(error))
+            if not is_apart:
+                self.forget(node, str(error))
             raise
 
     async def _request(
