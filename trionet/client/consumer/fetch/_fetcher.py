@@ -215,7 +215,7 @@ class Fetcher:
         metadata = self._client.metadata
         leader = metadata.cluster.leader(*name)
         if leader is None:
-            metadata.request_update()
+            metadata.request_topics((name.topic,))
             return None
         replica = state.preferred_replica(now)
         if replica is None:

@@ -162,7 +162,7 @@ class PositionRequests(ABC, Generic[P]):
         due = [each for each in self._due(now) if not self._errors.has(each, states[each])]
         leaders, unknown = by_leader(metadata.cluster, due)
         if unknown:
-            metadata.request_update()
+            metadata.request_topics(each.topic for each in unknown)
         seconds = math.inf
         for node, names in leaders.items():
             if self._client.ready(node):
