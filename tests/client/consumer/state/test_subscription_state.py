@@ -65,7 +65,7 @@ def test_topics_patterns_and_own_choice_exclude_each_other(
     with pytest.raises(ValueError, match=r"unsubscribe\(\)"):
         subscriptions.subscribe(["a"])
     with pytest.raises(ValueError, match="only to a subscribed consumer"):
-        subscriptions.assign_from_group([A0], is_told=True)
+        subscriptions.assign_from_group([A0], is_announced=True)
 
 
 def test_pattern_matches_whole_names(subscriptions: SubscriptionState) -> None:
@@ -112,9 +112,9 @@ def test_assignment_fits_the_subscription(subscriptions: SubscriptionState) -> N
 
 def test_partitions_that_stay_keep_their_positions(subscriptions: SubscriptionState) -> None:
     subscriptions.subscribe(["a"])
-    subscriptions.assign_from_group([A0, A1], is_told=True)
+    subscriptions.assign_from_group([A0, A1], is_announced=True)
     subscriptions.assignment.seek(A0, FetchPosition(5))
-    subscriptions.assign_from_group([A0, B0], is_told=True)
+    subscriptions.assign_from_group([A0, B0], is_announced=True)
 
     assert FetchPosition(5) == subscriptions.assignment.position(A0)
     assert subscriptions.assignment.position(B0) is None
@@ -166,7 +166,7 @@ def test_a_partition_is_fetchable_with_a_position_and_while_it_is_wanted(
     subscriptions: SubscriptionState,
 ) -> None:
     subscriptions.subscribe(["a"])
-    subscriptions.assign_from_group([A0], is_told=True)
+    subscriptions.assign_from_group([A0], is_announced=True)
     state = subscriptions.assignment.states[A0]
 
     assert not fetchable(state)

@@ -385,4 +385,4 @@ class ConsumerCoordinator:
         await self.listeners.given_up(assigned, are_lost=are_lost)
         # Another task may have unsubscribed while the callback ran.
         if self._subscription.is_group_managed:
-            self._subscription.assign_from_group((), is_told=True)  # the program leaves
+            self._subscription.assign_from_group((), is_announced=True)  # the program leaves

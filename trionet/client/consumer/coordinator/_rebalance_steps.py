@@ -84,7 +84,7 @@ class RebalanceListenerInvoker:
         self.callbacks = RebalanceCallbacks()
 
     @property
-    def are_there(self) -> bool:
+    def has_callbacks(self) -> bool:
         """Whether the user has a callback that is called before partitions are given up."""
         return self.callbacks.revoked is not None or self.callbacks.lost is not None
 
@@ -300,7 +300,9 @@ class RebalanceSteps:
     def _assign_step(self, partitions: Iterable[TopicPartition]) -> Step:
         async def assign() -> None:
             await trio.lowlevel.checkpoint_if_cancelled()
-            self._subscription.assign_from_group(partitions, is_told=self._listeners.are_there)
+            self._subscription.assign_from_group(
+                partitions, is_announced=self._listeners.has_callbacks
+            )
             self._on_assigned()
 
         return assign

@@ -47,9 +47,9 @@ class SubscriptionState:
         assignment: the assigned partitions, with their positions.
         looked_up: the topics of pending look-ups of offsets and partitions, with the number of
             look-ups for each.
-        lost_at: the number of the event (see :data:`.EVENTS`) at which a partition was last given up
-            whose records had been handed out, and not been committed by the program since; 0 if
-            that has not happened, and infinity if the program was not told before.
+        lost_at: the number of the event (see :data:`.EVENTS`) at which a partition was last given
+            up whose records had been handed out, and not been committed by the program since; 0 if
+            that has not happened, and infinity if no callback announced it to the program.
     """
 
     def __init__(self, default_reset: ResetStrategy) -> None:
@@ -106,14 +106,14 @@ class SubscriptionState:
             ValueError: there is a subscription.
         """
         self._become(SubscriptionType.USER)
-        return self._replace(partitions, is_told=True)
+        return self._replace(partitions, is_announced=True)
 
     def unsubscribe(self) -> None:
         """Drop the subscription and the assignment."""
         self.type = SubscriptionType.NONE
         self.topics = self._group_topics = frozenset()
         self.pattern = None
-        self._replace((), is_told=True)
+        self._replace((), is_announced=True)
 
     def _become(self, type: SubscriptionType) -> None:
         if self.type not in {SubscriptionType.NONE, type}:
@@ -159,26 +159,28 @@ class SubscriptionState:
         """Include only this member's topics in metadata requests, since it is not the leader."""
         self._group_topics = self.topics
 
-    def assign_from_group(self, partitions: Iterable[TopicPartition], *, is_told: bool) -> None:
+    def assign_from_group(
+        self, partitions: Iterable[TopicPartition], *, is_announced: bool
+    ) -> None:
         """Assign the partitions that the group assigned; see :meth:`.AssignedPartitions.replace`.
 
         Args:
             partitions: the partitions.
-            is_told: whether the program was told before partitions are given up, so that it could
-                end a transaction.
+            is_announced: whether the program knew beforehand that it gives up partitions, and so
+                could end a transaction.
 
         Raises:
             ValueError: there is no subscription.
         """
         if not self.is_group_managed:
             raise ValueError("a group can assign partitions only to a subscribed consumer")
-        self._replace(partitions, is_told=is_told)
+        self._replace(partitions, is_announced=is_announced)
 
-    def _replace(self, partitions: Iterable[TopicPartition], *, is_told: bool) -> bool:
+    def _replace(self, partitions: Iterable[TopicPartition], *, is_announced: bool) -> bool:
         wanted = dict.fromkeys(partitions)
         states = self.assignment.states
         if any(state.is_uncommitted for each, state in states.items() if each not in wanted):
-            self.lost_at = next(EVENTS) if is_told else math.inf
+            self.lost_at = next(EVENTS) if is_announced else math.inf
         return self.assignment.replace(wanted)
 
     def fits_subscription(self, partitions: Iterable[TopicPartition]) -> bool:
