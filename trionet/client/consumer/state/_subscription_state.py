@@ -193,7 +193,7 @@ class SubscriptionState:
     def metadata_topics(self) -> frozenset[str] | None:
         """The topics whose metadata is needed; None for all topics, to match a pattern."""
         topics = self.subscribed_topics
-        return None if topics is None else topics | self.looked_up.keys()
+        return None if topics is None else topics.union(self.looked_up)
 
     @property
     def subscribed_topics(self) -> frozenset[str] | None:
