@@ -196,11 +196,15 @@ class Worker:
                 loops.append(self._several_batches)
         loop = rng.choice(loops)
         self._note(f"{self._name} works: {loop.__name__}, {settings}")
-        async with (
-            open_consumer(job.servers, settings, network=self._network) as consumer,
-            open_producer(job.servers, transactional, network=self._network) as producer,
-        ):
-            await loop(consumer, producer)
+        opening_consumer = open_consumer(job.servers, settings, network=self._network)
+        opening_producer = open_producer(job.servers, transactional, network=self._network)
+        if loop == self._several_batches:
+            # Its consumer ends first, whose callback aborts the transaction.
+            async with opening_producer as producer, opening_consumer as consumer:
+                await loop(consumer, producer)
+        else:
+            async with opening_consumer as consumer, opening_producer as producer:
+                await loop(consumer, producer)
 
     # The loops of the documentation. What was cut may not go on: an abort does not move the
     # consumer back.
