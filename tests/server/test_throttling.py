@@ -8,6 +8,7 @@ import pytest
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.serving import Serving, answer, serving, undisturbed
+from support.tls import server_context
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
 from trionet.metrics._request_times import THROTTLE, TOTAL
@@ -15,6 +16,7 @@ from trionet.net._channel_state import MuteState
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response
+from trionet.server._channel_builder import PLAINTEXT, ListenerSecurity
 
 
 async def throttled(rig: Serving) -> tuple[Peer, Request]:
@@ -182,7 +184,7 @@ async def test_throttles_are_not_nested_and_end_once(kind: ReadinessKind) -> Non
         with pytest.raises(LocalProtocolError, match="THROTTLE_STARTED is not valid"):
             request.start_throttling()
         request.end_throttling()
-        with pytest.raises(LocalProtocolError, match="THROTTLE_ENDED is not valid"):
+        with pytest.raises(LocalProtocolError, match="is not throttled"):
             request.end_throttling()
 
         request.respond(NO_OP)
@@ -190,4 +192,34 @@ async def test_throttles_are_not_nested_and_end_once(kind: ReadinessKind) -> Non
         with pytest.raises(LocalProtocolError, match="cannot be throttled: its response"):
             request.start_throttling()
         following.respond(NO_OP)
+        peer.close()
+
+
+@pytest.mark.parametrize("has_tls", [False, True], ids=["plaintext", "TLS"])
+@pytest.mark.parametrize("was_throttled", [False, True], ids=["never throttled", "ended"])
+async def test_an_earlier_request_cannot_end_the_throttle_of_a_later_one(
+    kind: ReadinessKind, was_throttled: bool, has_tls: bool
+) -> None:
+    context = server_context()
+    security = ListenerSecurity(tls_context=lambda: context) if has_tls else PLAINTEXT
+    async with serving(kind, security=security) as rig, undisturbed(rig):
+        peer = await rig.connect()
+        await peer.send_frames(b"1", b"2", b"3")
+        earlier = await rig.receive(b"1")
+        if was_throttled:
+            earlier.start_throttling()
+            earlier.end_throttling()
+        earlier.respond(NO_OP)
+        later = await rig.receive(b"2")
+        later.start_throttling()
+        later.respond(NO_OP)
+        assert await is_silent(rig)
+
+        with pytest.raises(LocalProtocolError, match="is not throttled"):
+            earlier.end_throttling()
+
+        assert await is_silent(rig)
+        assert MuteState.MUTED_AND_THROTTLED is state_of(later)
+        later.end_throttling()
+        (await rig.receive(b"3")).respond(NO_OP)
         peer.close()

@@ -209,13 +209,18 @@ class Request(TimedRequest):
         Does nothing to the channel if the connection is closed.
 
         Raises:
-            LocalProtocolError: the channel is not throttled.
+            LocalProtocolError: this request does not throttle the channel. A throttle of a later
+                request goes on.
         """
         channel, responses = self.channel, self.responses
-        if self.throttle_ns < 0:
-            connection: Connection = channel.attachment
-            self.throttle_ns = now_ns() - connection.throttled_ns
-            responses.recording.throttle_ended(self)
+        # The channel's state alone would not do: it may be throttled because of a later request.
+        if self.throttle_ns >= 0:
+            if channel.is_open:
+                raise LocalProtocolError(f"{self!r} is not throttled")
+            return
+        connection: Connection = channel.attachment
+        self.throttle_ns = now_ns() - connection.throttled_ns
+        responses.recording.throttle_ended(self)
         if channel.is_open:
             channel.muting.handle(MuteEvent.THROTTLE_ENDED)
             self.times.throttled(self.throttle_ns)
