@@ -485,3 +485,63 @@ async def test_a_stopped_server_can_be_asked_what_it_did(kind: ReadinessKind) ->
         statistics.response_queue_size,
         statistics.request_queue_full,
     )
+
+
+@pytest.mark.parametrize("where", ["the handler", "a task that it waits for"])
+async def test_a_handler_cannot_wait_for_the_stop_that_waits_for_it(
+    kind: ReadinessKind, where: str
+) -> None:
+    async def stop(request: Request) -> bytes:
+        if where == "the handler":
+            await rig.served.stop()
+        else:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(rig.served.stop)
+        return b"answer"
+
+    async with serving_with(stop, kind) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"a")
+
+        assert b"" == await peer.receive_to_end()
+        closed = await rig.last_closed()
+        assert CloseReason.HANDLER_FAILED is closed.reason
+        assert "stop() was called in a handler, but waits for the responses" in closed.detail
+        assert rig.is_serving()
+
+
+async def test_nor_can_one_wait_for_a_stop_that_has_begun(kind: ReadinessKind) -> None:
+    may_go_on = trio.Event()
+
+    async def stop(request: Request) -> bytes:
+        await may_go_on.wait()
+        await rig.served.stop()
+        return b"answer"
+
+    async with serving_with(stop, kind) as rig, trio.open_nursery() as nursery:
+        peer = await rig.connect()
+        await peer.send_frames(b"a")
+        await stopping(rig, nursery)
+
+        may_go_on.set()
+
+        assert b"" == await peer.receive_to_end()
+        await wait_all_tasks_blocked()
+        assert {CloseReason.HANDLER_FAILED: 1} == rig.reasons()
+        assert not rig.is_serving()
+
+
+async def test_a_handler_may_start_a_task_that_stops_the_server(kind: ReadinessKind) -> None:
+    async with trio.open_nursery() as nursery:
+
+        async def stop(request: Request) -> bytes:
+            nursery.start_soon(rig.served.stop)
+            return b"answer"
+
+        async with serving_with(stop, kind) as rig:
+            peer = await rig.connect()
+            await peer.send_frames(b"a")
+
+            assert frame(b"answer") == await peer.receive_to_end()
+            await wait_all_tasks_blocked()
+            assert not rig.is_serving()

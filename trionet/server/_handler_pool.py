@@ -163,6 +163,13 @@ class HandlerPool:
         self._available_ns += (now - self._counted_at_ns) * len(self._running)
         self._counted_at_ns = now
 
+    def waits_for(self, task: trio.lowlevel.Task) -> bool:
+        """Return whether ``task`` is one of the server's, or one that such a task waits for."""
+        nursery = task.parent_nursery
+        while nursery is not None and nursery is not self._nursery:
+            nursery = nursery.parent_task.parent_nursery
+        return nursery is not None
+
     def resize(self, count: int) -> None:
         """Change the number of tasks to ``count``.
 

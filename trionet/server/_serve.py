@@ -53,6 +53,10 @@ class Served:
         """Stop gracefully: send all pending responses, then close every connection.
 
         If this wait is cancelled, the server still stops.
+
+        Raises:
+            LocalProtocolError: this was called in a handler, for whose response it would wait. A
+                handler can start it as a task in a nursery outside: ``start_soon(served.stop)``.
         """
         await self.server.stop()
 

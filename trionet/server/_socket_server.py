@@ -206,7 +206,16 @@ class SocketServer:
 
         If this wait is cancelled, the server still stops; to end it immediately, cancel
         :meth:`run`.
+
+        Raises:
+            LocalProtocolError: this was called in a handler, or in a task that one waits for.
         """
+        handlers = self._handlers
+        if handlers is not None and handlers.waits_for(trio.lowlevel.current_task()):
+            raise LocalProtocolError(
+                "stop() was called in a handler, but waits for the responses of all handlers;"
+                " start it as a task in a nursery outside the handler"
+            )
         self._stop_requested.set()
         if not self._has_begun:
             self._stopped.set()
