@@ -72,7 +72,15 @@ def test_text_of_another_form_is_refused_and_quoted(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "is_wildcard"),
-    [("", True), ("0.0.0.0", True), ("::", True), ("127.0.0.1", False), ("localhost", False)],
+    [
+        ("", True),
+        ("0.0.0.0", True),
+        ("::", True),
+        ("0:0:0:0:0:0:0:0", True),
+        ("127.0.0.1", False),
+        ("::1", False),
+        ("localhost", False),
+    ],
 )
 def test_wildcards_are_recognised(host: str, is_wildcard: bool) -> None:
     endpoint = Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, host, 9092)
@@ -182,11 +190,22 @@ def test_an_ipv4_peer_of_a_dual_stack_listener_is_shown_with_its_ipv4_address() 
         ("127.0.0.1", "127.0.0.1"),
         ("::ffff:127.0.0.1", "127.0.0.1"),
         ("::1", "::1"),
+        ("::ffff:7f00:1", "127.0.0.1"),
+        ("0:0:0:0:0:FFFF:127.0.0.1", "127.0.0.1"),
         ("::ffff:0:0:1", "::ffff:0:0:1"),
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("2001:DB8::0001", "2001:db8::1"),
         ("fe80::1%eth0", "fe80::1%eth0"),
+        ("FE80:0::1%eth0", "fe80::1%eth0"),
+        ("localhost", "localhost"),
+        ("", ""),
+        ("::1::", "::1::"),
+        ("::1\0", "::1\0"),
+        ("::\udcff", "::\udcff"),
     ],
 )
-def test_an_ipv4_peer_is_one_address_on_whatever_listener(host: str, plain: str) -> None:
+def test_an_address_has_one_spelling(host: str, plain: str) -> None:
+    """And an IPv4 peer is one address on whatever listener."""
     assert plain == plain_address(host)
 
 

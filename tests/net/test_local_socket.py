@@ -83,6 +83,10 @@ def test_it_is_gone_at_the_end(folder: Path) -> None:
         (":9092", "::1"),
         ("[::]:9092", "::1"),
         ("[::]:9092", "localhost"),
+        ("[::]:9092", "127.0.0.1"),
+        ("[0:0:0:0:0:0:0:0]:9092", "127.0.0.1"),
+        ("[0:0:0:0:0:0:0:1]:9092", "::1"),
+        ("127.0.0.1:9092", "::ffff:127.0.0.1"),
     ],
 )
 def test_a_client_that_knows_the_address_finds_it(folder: Path, served: str, asked: str) -> None:
@@ -142,7 +146,7 @@ def test_whoever_has_bound_the_port_last_owns_the_name(folder: Path) -> None:
 def test_two_servers_that_share_a_port_are_told_apart(folder: Path) -> None:
     with (
         LocalSocket("kafka", endpoint("0.0.0.0:9092")) as four,
-        LocalSocket("kafka", endpoint("[::]:9092")) as six,
+        LocalSocket("kafka", endpoint("[::1]:9092")) as six,
     ):
         found = {
             host: next(filter(is_served, paths_for("kafka", host, 9092)))

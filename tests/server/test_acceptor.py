@@ -61,12 +61,23 @@ def test_name_of_a_host_is_looked_up() -> None:
 
 
 @needs_ipv6
-def test_wildcard_listens_on_both_protocols() -> None:
-    with bound(listener(host="")) as sock:
+@pytest.mark.parametrize("host", ["", "::", "0:0:0:0:0:0:0:0"])
+def test_wildcard_listens_on_both_protocols(host: str) -> None:
+    with bound(listener(host=host)) as sock:
         port = sock.getsockname()[1]
 
         assert connects(LOOPBACK, port)
         assert connects("::1", port)
+
+
+@needs_ipv6
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1", "::ffff:127.0.0.1"])
+def test_ipv4_address_listens_on_ipv4_only(host: str) -> None:
+    with bound(listener(host=host)) as sock:
+        port = sock.getsockname()[1]
+
+        assert connects(LOOPBACK, port)
+        assert not connects("::1", port)
 
 
 def test_wildcard_listens_on_ipv4_where_there_is_no_dual_stack(

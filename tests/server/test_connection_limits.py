@@ -43,6 +43,41 @@ def test_no_connection_per_address_is_allowed_only_where_some_have_more() -> Non
         ServerLimits(connections_per_ip_max=-1, overrides={"10.0.0.1": 5})
 
 
+@pytest.mark.parametrize(
+    ("key", "peer"),
+    [
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("2001:DB8::0001", "2001:db8::1"),
+        ("::ffff:127.0.0.2", "127.0.0.2"),
+        ("::ffff:7f00:2", "127.0.0.2"),
+        ("fe80::1%eth0", "fe80::1"),
+    ],
+)
+def test_an_override_holds_in_every_spelling_of_its_address(key: str, peer: str) -> None:
+    limits = ServerLimits(overrides={key: 2})
+
+    assert {peer: 2} == limits.overrides
+    assert 2 == limits.of_address(peer)
+
+
+@pytest.mark.parametrize(
+    "key", ["localhost", "", "[::1]", "127.0.0.1:9092", "127.0.0.1%eth0", "127.1", "10.0.0.0/8"]
+)
+def test_an_override_of_what_is_no_address_is_a_configuration_error(key: str) -> None:
+    with pytest.raises(ConfigError, match=r"per\.ip\.overrides: .* is not an IP address"):
+        ServerLimits(overrides={key: 2})
+
+
+def test_two_overrides_of_one_address_are_a_configuration_error() -> None:
+    with pytest.raises(ConfigError, match="'0:0:0:0:0:0:0:1' is the same address as another key"):
+        ServerLimits(overrides={"::1": 2, "0:0:0:0:0:0:0:1": 3})
+
+
+def test_an_override_is_not_negative() -> None:
+    with pytest.raises(ConfigError, match=r"per\.ip\.overrides: .* -1 .* allowed: 0 or more"):
+        ServerLimits(overrides={"::1": -1})
+
+
 def test_without_limits_there_are_none() -> None:
     server, listener = ServerLimits(), ListenerLimits()
 
@@ -60,6 +95,7 @@ def test_without_limits_there_are_none() -> None:
         (" localhost : 0 , 10.0.0.7:2147483647,", {"localhost": 0, "10.0.0.7": 2147483647}),
         ("::1:7", {"::1": 7}),
         ("[fe80::1]:7", {"fe80::1": 7}),
+        ("[0:0:0:0:0:0:0:1]:7", {"::1": 7}),
     ],
 )
 def test_overrides_are_hosts_and_counts(text: str, overrides: dict[str, int]) -> None:
@@ -75,9 +111,12 @@ def test_an_override_of_another_form_is_a_configuration_error(entry: str) -> Non
         parse_overrides(f"good:1,{entry}")
 
 
-def test_two_overrides_of_one_host_are_a_configuration_error() -> None:
+@pytest.mark.parametrize(
+    "text", ["a:1,b:2,a:3", "::1:1,[0:0:0:0:0:0:0:1]:2", "127.0.0.1:1,::ffff:127.0.0.1:1"]
+)
+def test_two_overrides_of_one_host_are_a_configuration_error(text: str) -> None:
     with pytest.raises(ConfigError, match="each host once"):
-        parse_overrides("a:1,b:2,a:3")
+        parse_overrides(text)
 
 
 @given(st.text())

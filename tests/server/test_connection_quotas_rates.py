@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from trionet.errors import ConfigError
 from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
 from trionet.server.quotas._connection_quotas import (
     Admission,
@@ -182,6 +183,28 @@ def test_a_rate_below_the_limit_of_an_address_refuses_no_connection() -> None:
     rates = server.quotas.addresses.all_per_second(server.now, 10)
     assert ["10.0.0.1"] == list(rates)
     assert 25 == pytest.approx(rates["10.0.0.1"], abs=2)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "address"),
+    [("::ffff:a00:1", "10.0.0.1"), ("0:0:0:0:0:0:0:1", "::1"), ("FE80::1", "fe80::1%eth0")],
+)
+def test_the_rate_of_an_address_holds_in_every_spelling(spelling: str, address: str) -> None:
+    server = Server()
+    server.quotas.set_address_rate(spelling, 0)
+
+    server.serve("EXTERNAL", 10, 10, [address])
+    assert 10 == len(server.refused["EXTERNAL"])
+
+    server.quotas.set_address_rate(address, None)
+    server.serve("EXTERNAL", 10, 10, [address])
+    assert 10 == len(server.refused["EXTERNAL"])
+
+
+@pytest.mark.parametrize("host", ["localhost", "", "[::1]", "10.0.0.0/8"])
+def test_a_rate_of_what_is_no_address_is_an_error(host: str) -> None:
+    with pytest.raises(ConfigError, match=r"connection_creation_rate: .* is not an IP address"):
+        Server().quotas.set_address_rate(host, 20)
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.2"])

@@ -26,12 +26,11 @@ import struct
 import sys
 import tempfile
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import trio
 
-if TYPE_CHECKING:
-    from .wire._endpoint import Endpoint
+from .wire._endpoint import Endpoint, plain_address
 
 #: Whether this system has Unix sockets, and says who is at the other end.
 IS_SUPPORTED: Final = sys.platform != "win32"
@@ -42,7 +41,7 @@ _SUFFIX: Final = ".sock"
 _IS_LINUX: Final = sys.platform == "linux"
 #: The longest path of a Unix socket: struct sockaddr_un has room for it and a zero byte.
 PATH_BYTES_MAX: Final = 107 if _IS_LINUX else 103
-#: Stand for every address of the machine, and for every one of IPv6 alone.
+#: Stand for every IPv4 address of the machine, and for every address.
 _WILDCARD: Final = "0.0.0.0"  # noqa: S104 - a part of a name, not bound
 _WILDCARD_V6: Final = "::"
 _LOCALHOST: Final = ("127.0.0.1", "::1")
@@ -145,7 +144,8 @@ def paths_for(kind: str, host: str, port: int) -> list[str]:
         return []
     hosts = _LOCALHOST if host.lower() == "localhost" else (host,)
     # Two servers may share a port if one has IPv4 and the other IPv6 alone.
-    wildcards = (_WILDCARD_V6, _WILDCARD) if ":" in hosts[-1] else (_WILDCARD,)
+    is_ipv6 = ":" in plain_address(hosts[0])
+    wildcards = (_WILDCARD_V6,) if is_ipv6 else (_WILDCARD, _WILDCARD_V6)
     names = [_name(kind, each, port) for each in (*hosts, *wildcards)]
     folders = filter(_is_safe, _folders())
     paths = [os.path.join(folder, name) for folder in folders for name in names]
@@ -173,7 +173,7 @@ def _is_loopback(host: str) -> bool:
     if host.lower() == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(plain_address(host)).is_loopback
     except ValueError:
         return False
 
@@ -182,8 +182,8 @@ def _name(kind: str, host: str, port: int) -> str:
     if host.lower() == "localhost":
         host = _LOCALHOST[0]  # where a server that is given this name listens
     elif not host:
-        host = _WILDCARD
-    return f"{kind}-{host}:{port}{_SUFFIX}"
+        host = _WILDCARD_V6
+    return f"{kind}-{plain_address(host)}:{port}{_SUFFIX}"
 
 
 def _folders() -> list[str]:

@@ -82,6 +82,17 @@ def test_listeners_that_can_be_served(settings: dict[str, object], expected: lis
             },
             "listeners: 2 listeners share port 1; use different ports, port 0,",
         ),
+        *(
+            (
+                {
+                    "listeners": f"PLAINTEXT://{ipv6}:1,B://127.0.0.1:1",
+                    "advertised.listeners": "PLAINTEXT://h:1",
+                    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
+                },
+                "listeners: 2 listeners share port 1; use different ports, port 0,",
+            )
+            for ipv6 in ("[::]", "[::ffff:127.0.0.2]")
+        ),
         (
             {"listener.security.protocol.map": "PLAINTEXT:TLS"},
             "listener.security.protocol.map = 'PLAINTEXT:TLS': 'PLAINTEXT:TLS' is not allowed",
@@ -96,7 +107,7 @@ def test_listeners_that_can_be_served(settings: dict[str, object], expected: lis
         ),
         *(
             ({"listeners": f"PLAINTEXT://{host}:1"}, f"listeners: PLAINTEXT://{host}:1{WILDCARD}")
-            for host in ("", "0.0.0.0", "[::]")
+            for host in ("", "0.0.0.0", "[::]", "[0:0:0:0:0:0:0:0]")
         ),
         *(
             ({"advertised.listeners": text}, f"advertised.listeners{message}")

@@ -229,3 +229,21 @@ async def test_only_numbers_and_localhost_are_hosts(autojump_clock: MockClock) -
     with pytest.raises(OSError, match=r"could not connect to 10\.0\.0\.9:1"):
         await network.open_stream("10.0.0.9:1")
     assert [] == network.open_sockets
+
+
+async def test_a_host_is_the_same_in_every_spelling_of_its_address(
+    autojump_clock: MockClock,
+) -> None:
+    network = MemoryNetwork()
+    server = Endpoint.parse("PLAINTEXT://[2001:DB8:0::1]:9092")
+    with network.listen(server, backlog=5, receive_buffer_bytes=-1):
+        network.separate(["2001:db8::0001"], ["::ffff:10.0.0.2"])
+        with trio.move_on_after(10) as cut_off:
+            await network.open_stream("[2001:db8::1]:9092", local_host="10.0.0.2")
+        assert cut_off.cancelled_caught
+
+        network.heal()
+        await (await network.open_stream("[2001:db8::1]:9092", local_host="10.0.0.2")).aclose()
+        network.kill_host("2001:db8:0:0:0:0:0:1")
+
+        assert [] == network.listening

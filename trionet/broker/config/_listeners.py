@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...errors import ConfigError
-from ...net.wire._endpoint import Endpoint, SecurityProtocol
+from ...net.wire._connecting import WILDCARDS
+from ...net.wire._endpoint import Endpoint, SecurityProtocol, plain_address
 from ._broker_keys import APPLIED
 
 _IPV4_LETTERS = frozenset("0123456789.")
@@ -146,9 +147,10 @@ def _check_ports(endpoints: Sequence[Endpoint]) -> None:
 
 
 def _family(host: str) -> int:
-    """Return 4 or 6 for an IP address, or 0 for a host name or wildcard, which may be either."""
+    """Return 4 or 6 for an IP address, or 0 for a host name or for a wildcard that serves both."""
+    host = plain_address(host)
     if ":" in host:
-        return 6
+        return 0 if host in WILDCARDS else 6
     return 4 if host and _IPV4_LETTERS.issuperset(host) else 0
 
 

@@ -23,8 +23,8 @@ _LISTENER = re.compile(
 )
 _HOST_AND_PORT = r"([A-Za-z0-9._%:]+):([0-9]{1,10})"
 _CONNECTION_ID = re.compile(rf"{_HOST_AND_PORT}-{_HOST_AND_PORT}-([0-9]{{1,10}})-([0-9]{{1,10}})")
-# The prefix of an IPv4 peer's address on a dual-stack listener.
-_MAPPED = "::ffff:"
+# The first bytes of an IPv4 address in IPv6, such as a peer's on a dual-stack listener.
+_MAPPED = bytes(10) + b"\xff\xff"
 
 
 class SecurityProtocol(StrEnum):
@@ -90,7 +90,7 @@ class Endpoint:
     @property
     def is_wildcard(self) -> bool:
         """Whether the host means every local address, to which no client can connect."""
-        return self.host in WILDCARDS
+        return plain_address(self.host) in WILDCARDS
 
     @property
     def address(self) -> str:
@@ -155,12 +155,28 @@ class ConnectionId:
 
 
 def plain_address(host: str) -> str:
-    """Return an IPv4-mapped IPv6 address as plain IPv4, and any other address unchanged."""
-    return host[len(_MAPPED) :] if host.startswith(_MAPPED) and "." in host else host
+    """Return the one spelling of an IP address; any other text, and a zone, stays as it is.
+
+    It is the system's spelling of peers' addresses, such as ``::1`` for ``0:0:0:0:0:0:0:1``, but an
+    IPv4-mapped IPv6 address is plain IPv4.
+    """
+    if ":" not in host:
+        return host
+    address, percent, zone = host.partition("%")
+    try:
+        packed = socket.inet_pton(socket.AF_INET6, address)
+    except (OSError, ValueError):  # ValueError: a NUL, or half a surrogate pair
+        return host
+    if packed.startswith(_MAPPED):
+        return socket.inet_ntop(socket.AF_INET, packed[len(_MAPPED) :])
+    return socket.inet_ntop(socket.AF_INET6, packed) + percent + zone
 
 
 def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> socket.socket:
-    """Return a listening socket; for the wildcard, it is dual-stack if the system supports that.
+    """Return a listening socket.
+
+    For the wildcards ``::`` and an empty host, it is dual-stack; for an empty host, it is IPv4 only
+    if the system does not support that. For ``0.0.0.0``, it is IPv4 only.
 
     Args:
         endpoint: the address; port 0 selects a free port.
@@ -170,7 +186,7 @@ def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> sock
     Raises:
         OSError: the address cannot be bound; the message names it and the cause.
     """
-    host = endpoint.host
+    host = plain_address(endpoint.host)
     is_ipv6 = ":" in host or (not host and socket.has_dualstack_ipv6())
     family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -178,7 +194,7 @@ def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> sock
         if sys.platform != "win32":  # on Windows, a second server could bind the same port
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not host else 1)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host in WILDCARDS else 1)
         if receive_buffer_bytes != -1:
             # Before listening, so that accepted sockets have a window scale for this size.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)

@@ -31,8 +31,12 @@ from functools import partial
 import attrs
 
 from ...errors import LocalProtocolError
-from ...net.wire._endpoint import plain_address
-from ._connection_limits import ListenerLimits, ServerLimits
+from ._connection_limits import (
+    ListenerLimits,
+    ServerLimits,
+    counted_address,
+    limited_address,
+)
 from ._creation_rate import WINDOW_SECONDS, WINDOWS, AddressRates, CreationRate
 
 
@@ -210,7 +214,7 @@ class ConnectionQuotas:
 
     Attributes:
         counts: the counts of open connections, including rejected connections that are not closed
-            yet. All addresses are plain (see :func:`.plain_address`).
+            yet. Addresses are in the form of :func:`.counted_address`.
         addresses: the rates of addresses that have a limit.
         limits: the limits of the server and of addresses; see :meth:`set_limits`.
         rate: the rate of connections accepted by all listeners except the protected one.
@@ -304,13 +308,17 @@ class ConnectionQuotas:
         (Kafka: the client quota ``connection_creation_rate`` of the entity ``ip``.)
 
         Args:
-            host: the address; None for the default for addresses without their own limit.
+            host: the IP address, in any spelling; None for the default for addresses without their
+                own limit.
             per_second_max: the limit, 0 or more; None removes it.
 
         Raises:
+            ConfigError: ``host`` is not an IP address.
             ValueError: the limit is negative.
         """
-        self.addresses.set_limit(None if host is None else plain_address(host), per_second_max)
+        if host is not None:
+            host = limited_address("connection_creation_rate", host)
+        self.addresses.set_limit(host, per_second_max)
 
     # Decisions.
 
@@ -326,7 +334,7 @@ class ConnectionQuotas:
             LocalProtocolError: the listener is unknown.
         """
         delay = self._record(self.listener(listener), now)
-        return self.retry(Delayed(listener, plain_address(host), now, now + delay, delay), now)
+        return self.retry(Delayed(listener, counted_address(host), now, now + delay, delay), now)
 
     def retry(self, delayed: Delayed, now: float) -> Admission:
         """Decide again whether to admit a delayed connection.

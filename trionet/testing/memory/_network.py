@@ -32,7 +32,7 @@ import trio.testing
 
 from ...errors import LocalProtocolError
 from ...net.wire._connecting import IPV6_PARTS, Address
-from ...net.wire._endpoint import Endpoint
+from ...net.wire._endpoint import Endpoint, plain_address
 from ...net.wire._readiness import WRITE, ReadinessKind
 from ._medium import Medium, NetworkEvent, NetworkFaults
 from ._readiness import MemoryReadiness
@@ -124,7 +124,6 @@ _FIRST_LOCAL_PORT = 32_768
 
 _LOOPBACK = {False: "127.0.0.1", True: "::1"}
 _LOOPBACK_NAMES = {"localhost": _LOOPBACK[False]}
-_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
 
 class MemoryNetwork:
@@ -191,7 +190,8 @@ class MemoryNetwork:
         """
         host, _, port = address.rpartition(":")
         [target, *_] = await self.resolve(host.strip("[]"), int(port))
-        sock = self._new_socket(local_host or _LOOPBACK[len(target) == IPV6_PARTS], None)
+        local_host = plain_address(local_host or _LOOPBACK[len(target) == IPV6_PARTS])
+        sock = self._new_socket(local_host, None)
         try:
             sock.connect_ex(target)
             await wait_ready(sock, WRITE)
@@ -220,7 +220,8 @@ class MemoryNetwork:
 
         Data in transit, data sent meanwhile and connection attempts are held up until then.
         """
-        self._separated.append((frozenset(hosts), frozenset(others)))
+        sides = frozenset(map(plain_address, hosts)), frozenset(map(plain_address, others))
+        self._separated.append(sides)
         for sock in self._sockets.values():
             if sock.peer is not None and self._is_separated(sock.host, sock.peer.host):
                 sock.incoming.hold()
@@ -245,6 +246,7 @@ class MemoryNetwork:
             host: the address of the host.
             is_silent: whether peers notice only when they send, as after a power failure.
         """
+        host = plain_address(host)
         for listening in [each for at, each in self._listening.items() if at[0] == host]:
             listening.close()
         for sock in [each for each in self._sockets.values() if each.host == host]:
@@ -271,9 +273,8 @@ class MemoryNetwork:
         Raises:
             OSError: the address is in use.
         """
-        host = (
-            "" if endpoint.host in _WILDCARDS else _LOOPBACK_NAMES.get(endpoint.host, endpoint.host)
-        )
+        host = "" if endpoint.is_wildcard else plain_address(endpoint.host)
+        host = _LOOPBACK_NAMES.get(host, host)
         port = endpoint.port
         while not port or (not endpoint.port and (host, port) in self._listening):
             port = self._listening_port
@@ -337,7 +338,7 @@ class MemoryNetwork:
                 f"cannot resolve {host!r}: an in-memory network resolves only localhost and"
                 " IP addresses"
             ) from error
-        return [(str(address[0]), port) for *_, address in found]
+        return [(plain_address(str(address[0])), port) for *_, address in found]
 
     def open_socket(
         self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
