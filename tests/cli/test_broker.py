@@ -18,6 +18,7 @@ from support.ports import free_ports
 from support.processes import SAME_TRIONET, first_line, running
 from support.tls import certificate, write_pem
 from trionet.cli.main import main
+from trionet.protocol.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from trionet.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -262,6 +263,27 @@ def test_single_settings_win_over_the_file_and_listen_over_both(tmp_path: Path) 
         assert "5" == setting(broker.address, "num.partitions")
         assert "3" == setting(broker.address, "num.io.threads")
     assert not broker.line.endswith(":1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error_codes"),
+    [
+        ([], [0, 0]),
+        (["--set", "auto.create.topics.ready.at.once=false"], [UNKNOWN_TOPIC_OR_PARTITION, 0]),
+    ],
+)
+def test_a_new_topic_is_in_the_first_response_unless_kafkas_hiccup_is_wanted(
+    tmp_path: Path, arguments: list[str], error_codes: list[int]
+) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+
+    with (
+        started(tmp_path, "--listen", "127.0.0.1:0", *arguments) as broker,
+        BlockingClient(broker.address) as client,
+    ):
+        responses = [client.call(request, 9).topics for _ in error_codes]
+
+    assert error_codes == [topic.error_code for [topic] in responses]
 
 
 def test_listen_names_a_protocol_if_it_is_not_the_plain_one(tmp_path: Path) -> None:

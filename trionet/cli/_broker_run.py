@@ -35,7 +35,7 @@ Show = Callable[[Broker], Awaitable[object]]
 """A function that shows a broker until the user quits."""
 
 # A stand-alone broker keeps Kafka's behaviour where open_broker by itself trades it for speed.
-_DEFAULTS = {"auto.create.topics.ready.at.once": False, "group.initial.rebalance.delay.ms": 3000}
+_DEFAULTS = {"group.initial.rebalance.delay.ms": 3000}
 
 
 def run_broker(arguments: Namespace) -> int:

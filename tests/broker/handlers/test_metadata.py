@@ -149,14 +149,12 @@ async def test_a_topic_that_cannot_be_created_is_unknown_to_a_kafka_and_so_here(
             assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == topic.error_code
 
 
-def test_only_the_test_kit_has_new_topics_ready_at_once() -> None:
-    assert not BrokerConfig({}).flag("auto.create.topics.ready.at.once")
+def test_new_topics_are_ready_at_once_by_default() -> None:
+    assert BrokerConfig({}).flag("auto.create.topics.ready.at.once")
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 13])
-async def test_an_unknown_topic_is_created_and_ready_at_once_for_tests(
-    client: Client, version: int
-) -> None:
+async def test_an_unknown_topic_is_created_and_ready_at_once(client: Client, version: int) -> None:
     [topic] = (await client.call(asks_for("new"), version)).topics
 
     answer = await produce(client, "new", batch(b"a"))

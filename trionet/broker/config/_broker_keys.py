@@ -178,7 +178,7 @@ APPLIED: tuple[Row, ...] = (
 # trionet's own keys. Kafka has no such keys: it reports metrics through JMX, limits the memory of a
 # request only by its frame size, and starts even if parts of its logs are missing.
 TRIONET_KEYS: tuple[Row, ...] = (
-    ("auto.create.topics.ready.at.once", BOOLEAN, False, None),
+    ("auto.create.topics.ready.at.once", BOOLEAN, True, None),
     ("file.descriptors.reserve", INT, None, FROM_0),
     ("group.member.max.protocols", INT, 1000, FROM_1),
     ("log.missing.records.allowed", BOOLEAN, True, None),

@@ -41,9 +41,9 @@ async def handle_metadata(
     """Handle Metadata, versions 0 to 13, which lists live nodes, topics, partitions and leaders.
 
     An unknown topic that is requested by name is created if ``auto.create.topics.enable`` and the
-    request allow it. The topic's error is then UNKNOWN_TOPIC_OR_PARTITION, as with Apache Kafka
-    4.3.1 in all versions, and the next response contains its partitions. With
-    ``auto.create.topics.ready.at.once``, the first response already contains them.
+    request allow it, and the response contains its partitions. Without
+    ``auto.create.topics.ready.at.once``, its error is UNKNOWN_TOPIC_OR_PARTITION, as with Apache
+    Kafka 4.3.1 in all versions, and only the next response contains them.
     """
     # An empty list requests all topics in version 0. In later versions, null does.
     found: list[Topic | metadata.MetadataResponseTopic]

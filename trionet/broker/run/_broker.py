@@ -58,13 +58,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-# Defaults of open_broker that differ from Kafka's, for tests: a free port, no wait for further
-# group members, and new topics whose partitions are in the first response.
-_DEFAULTS = {
-    "listeners": "PLAINTEXT://127.0.0.1:0",
-    "auto.create.topics.ready.at.once": True,
-    "group.initial.rebalance.delay.ms": 0,
-}
+# Defaults of open_broker that differ from Kafka's, for tests: a free port, and no wait for further
+# group members.
+_DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": 0}
 # What open_broker takes beside settings, for the error about a misspelled keyword.
 _ARGUMENTS = ("brokers", "topics", "principal_builder", "network", "disk")
 _WITHOUT_TRIO = (
