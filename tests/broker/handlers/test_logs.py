@@ -711,7 +711,7 @@ async def test_why_a_partition_is_not_cleaned_any_more(broker: Broker, client: C
     cluster = broker._cluster
     log = cluster.folder.logs["table", 0]
     no_gzip = changed(batch(b"v", key=b"k"), attributes=GZIP)
-    log.append(no_gzip, cluster.now_ms(), keys_are_checked=True)  # as if it were damaged
+    log.append(no_gzip, cluster.now_ms(), records_are_checked=True)  # as if it were damaged
     log.roll(cluster.now_ms())
     await cluster.cleaner.sweep()
 

@@ -38,7 +38,13 @@ def null_keys(batch: bytes) -> list[int]:
     return read_to_end(implementation.reader.read_null_keys, end, body, start, header.count)
 
 
-DECODERS = (decode_batch, decode_columns, decode_values, null_keys)
+def timestamps(batch: bytes) -> list[int]:
+    header, body, start, end = open_batch(batch, 0)
+    read = implementation.reader.read_timestamps
+    return read_to_end(read, end, body, start, header.count, header.base_timestamp)
+
+
+DECODERS = (decode_batch, decode_columns, decode_values, null_keys, timestamps)
 
 
 def outcome(batch: bytes, reader: ModuleType) -> list[object]:

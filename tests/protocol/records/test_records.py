@@ -143,6 +143,15 @@ def test_records_without_a_key_are_found() -> None:
     )
 
 
+def test_timestamps_are_read_alone() -> None:
+    timestamps = [NOW, NOW - 5, -1, NOW + 2**40, 2**63 - 1]
+    batch = encode_batch([(each, b"k", b"v", (("h", b"1"),)) for each in timestamps])
+    header, body, start, end = open_batch(batch, 0)
+
+    read = implementation.reader.read_timestamps
+    assert timestamps == read_to_end(read, end, body, start, header.count, header.base_timestamp)
+
+
 def test_offsets_may_have_gaps_after_compaction() -> None:
     batch = bytearray(encode_batch([(NOW, None, b"a", ()), (NOW, None, b"b", ())]))
     second = HEADER_SIZE + (batch[HEADER_SIZE] >> 1) + 1

@@ -5,7 +5,7 @@ must be converted, recompressed or flushed. A slow request must not occupy a han
 requests of a connection must be processed in order.
 
 The choice: :class:`_Produce`, which is structured like Fetch, performs fast steps in the handler
-and slow steps in one task. The steps are always the same: convert, append, check keys and
+and slow steps in one task. The steps are always the same: convert, append, check records and
 recompress where that is slow, flush if required, respond. The order of requests is kept, since a
 connection has only one request in progress. A task per request was rejected, since starting a task
 takes as long as an append.
@@ -19,8 +19,8 @@ takes as long as an append.
 * Versions 0 to 2 contain message sets, which are converted to batches before they are stored.
 * A batch whose codec is not the topic's ``compression.type`` is recompressed.
 * A topic with the name of one of Kafka's internal topics takes no records.
-* A batch for a compacted topic is rejected as a whole if any of its records has no key; the
-  response lists these records (KIP-467).
+* A batch is rejected as a whole if any of its records has an invalid timestamp or, in a compacted
+  topic, no key; the response lists these records (KIP-467).
 * A transactional batch is appended only if the transaction coordinator allows it, which is a plain
   call. From version 12 on, that also adds the partition to the transaction (KIP-890).
 """
@@ -58,12 +58,13 @@ from ...server._request_channel import NO_OP, CloseConnection, NoOp
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..log import Appended, Log
-from ..log.validation._keys import (
+from ..log.validation._recompression import must_recompress, recompress
+from ..log.validation._record_checks import (
     RecordsRejectedError,
-    check_keys_in_steps,
+    check_records_in_steps,
+    has_invalid_timestamp,
     must_check_before,
 )
-from ..log.validation._recompression import must_recompress, recompress
 from ..model._broker_state import BrokerState
 from ..model._purgatory import AT_ONCE_MAX
 from ..model._topic_registry import check_not_internal
@@ -87,7 +88,7 @@ TOPIC_ID_SINCE: Final = 13
 _unpack_length: Final = struct.Struct(">8xi").unpack_from
 
 _Append = tuple[PartitionProduceResponse, Log, Appended]
-# A batch whose keys must be checked in steps, or that must be recompressed, or both.
+# A batch whose records must be checked in steps, or that must be recompressed, or both.
 _Delayed = tuple[PartitionProduceResponse, TopicProduceData, PartitionProduceData]
 
 
@@ -116,8 +117,8 @@ class _Produce:
     """A Produce call: its results, its appends, and the batches to append later.
 
     Attributes:
-        delayed: the batches whose keys must be checked, or that must be recompressed, before they
-            are appended, which takes too long for a handler.
+        delayed: the batches whose records must be checked, or that must be recompressed, before
+            they are appended, which takes too long for a handler.
     """
 
     __slots__ = (
@@ -272,14 +273,19 @@ class _Produce:
                 _check_codecs(records)
             if broker.has_replicas and request.acks == ALL:
                 broker.check_replicas(log)
-            if (log.config.is_compacted and must_check_before(records)) or (
+            if (log.config.checks_records and must_check_before(records)) or (
                 log.config.recompresses and must_recompress(records, log.config)
             ):
                 self.delayed.append((result, topic, partition))
             else:
                 self._append(result, log, records)
         except ApiError as error:
-            self._fail(result, error)
+            if error.error_code == error_codes.INVALID_TIMESTAMP and not isinstance(
+                error, RecordsRejectedError
+            ):
+                self.delayed.append((result, topic, partition))  # to find out which records
+            else:
+                self._fail(result, error)
         return result
 
     async def _append_delayed(self, entry: _Delayed) -> None:
@@ -291,16 +297,16 @@ class _Produce:
             # Whether the transaction takes the batch is checked when it is appended.
             version = NO_TRANSACTION_VERSION if self._request.transactional_id is None else 0
             config, now_ms = log.config, broker.now_ms()
-            if config.is_compacted:
+            if config.checks_records or has_invalid_timestamp(records, config, now_ms):
                 name = f"{log.topic}-{log.partition}"
-                await check_keys_in_steps(records, config, log.directory, name, now_ms, version)
+                await check_records_in_steps(records, config, log.directory, name, now_ms, version)
             if config.recompresses and must_recompress(records, config):
                 records = await recompress(records, config, log.directory, now_ms, version)
             # Looked up again, since the topic or its leader may have changed.
             log = self._find_log(topic, partition)
             if broker.has_replicas and self._request.acks == ALL:
                 broker.check_replicas(log)
-            self._append(result, log, records, keys_are_checked=config.is_compacted)
+            self._append(result, log, records, records_are_checked=log.config is config)
         except ApiError as error:
             self._fail(result, error)
 
@@ -314,13 +320,13 @@ class _Produce:
         log: Log,
         records: Buffer,
         *,
-        keys_are_checked: bool = False,
+        records_are_checked: bool = False,
     ) -> None:
         version = NO_TRANSACTION_VERSION
         if self._request.transactional_id is not None:
             version = self._check_transaction(log, records)
         appended = log.append(
-            records, self._broker.now_ms(), version, keys_are_checked=keys_are_checked
+            records, self._broker.now_ms(), version, records_are_checked=records_are_checked
         )
         result.base_offset = appended.first_offset
         result.log_append_time_ms = appended.log_append_time_ms
@@ -368,11 +374,10 @@ class _Produce:
         result.log_append_time_ms = -1
         result.log_start_offset = -1
         if isinstance(error, RecordsRejectedError):
-            self._broker.records_without_key += error.count
-            text = error.record_message
+            self._broker.records_without_key += error.without_key
             result.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
-                for index in error.indexes
+                for index, text in error.records.items()
             ]
 
     def finish(self) -> ProduceResponse | NoOp | CloseConnection | None:

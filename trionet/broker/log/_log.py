@@ -54,7 +54,7 @@ from .state._producer_state import (
     with_marker,
     write_snapshot,
 )
-from .validation._keys import check_keys
+from .validation._record_checks import check_records
 from .validation._validation import (
     Appended,
     Assignment,
@@ -194,7 +194,7 @@ class Log:
         now_ms: int,
         transaction_version: int = -1,
         *,
-        keys_are_checked: bool = False,
+        records_are_checked: bool = False,
     ) -> Appended:
         """Append all batches in the records field of a produce request, or none of them.
 
@@ -207,12 +207,12 @@ class Log:
             transaction_version: the version of the transaction protocol if the request names a
                 transactional id: 0 or 1, or from 2 on (KIP-890) a producer that is not known here
                 must begin with sequence 0. By default, the batches must not be transactional.
-            keys_are_checked: whether :func:`.check_keys_in_steps` has accepted the records, so that
-                they are not checked again if the log is compacted.
+            records_are_checked: whether :func:`.check_records_in_steps` has accepted the records,
+                so that they are not checked again one by one.
 
         Raises:
             RecordsRejectedError: nothing was appended: records have no key, and the log is
-                compacted.
+                compacted; or their timestamps are too old (``message.timestamp.before.max.ms``).
             ApiError: nothing was appended: UNSUPPORTED_FOR_MESSAGE_FORMAT, CORRUPT_MESSAGE,
                 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP,
                 TRANSACTIONAL_ID_AUTHORIZATION_FAILED (the batches are transactional, and the
@@ -228,8 +228,8 @@ class Log:
         self._now_ms = now_ms
         config = self.config
         headers = check_batches(records, config, now_ms, transaction_version)
-        if config.is_compacted and not keys_are_checked:
-            check_keys(records, headers, self._name)
+        if config.checks_records and not records_are_checked:
+            check_records(records, headers, config, self._name, now_ms)
         append_time_ms = now_ms if config.stamps_append_time else -1
         assignment = assign(
             headers, self._producers, self.end_offset, append_time_ms, transaction_version

@@ -241,6 +241,35 @@ def read_null_keys(buf: bytes, pos: int, count: int) -> tuple[list[int], int]:
     return found, pos
 
 
+def read_timestamps(buf: bytes, pos: int, count: int, base_timestamp: int) -> tuple[list[int], int]:
+    """Decode only the timestamps, and return them and the position after the last record."""
+    timestamps = [base_timestamp] * count
+    limit = len(buf)
+    for number in range(count):
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            if (byte := buf[pos]) > 127:
+                size, pos = _read_more(buf, pos, size)
+            else:
+                size += (byte << 7) - 128
+                pos += 1
+        end = pos + (size >> 1)
+        if size & 1 or end > limit:
+            raise IndexError
+        when = buf[pos + 1]  # skips the attributes, which are unused
+        pos += 2
+        if when > 127:
+            when, pos = _read_delta(buf, pos, when, base_timestamp)
+        if pos >= end:  # the other fields follow
+            raise WireFormatError("the length of a record does not match its fields")
+        timestamps[number] = base_timestamp + ((when >> 1) ^ -(when & 1))
+        pos = end
+    if abs(base_timestamp) > _FAR:
+        _check_sums(timestamps)
+    return timestamps, pos
+
+
 def _read_more(buf: bytes, pos: int, first: int) -> tuple[int, int]:
     """Read the rest of a varint of two or more bytes, without zigzag decoding."""
     value = first & 127

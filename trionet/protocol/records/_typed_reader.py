@@ -294,6 +294,32 @@ def read_null_keys(buf: bytes, pos: i64, count: i64) -> tuple[list[int], int]:
     return found, pos
 
 
+def read_timestamps(buf: bytes, pos: i64, count: i64, base_timestamp: i64) -> tuple[list[int], int]:
+    """Decode only the timestamps, and return them and the position after the last record."""
+    timestamps: list[int] = []
+    limit: i64 = len(buf)
+    size: i64
+    delta: i64
+    earliest: i64
+    latest: i64
+    earliest, latest = _delta_limits(base_timestamp)
+    done: i64 = 0
+    while done < count:
+        size, pos = _read_length(buf, pos)
+        if not 0 <= size <= limit - pos:
+            raise IndexError
+        end: i64 = pos + size
+        delta, pos = _read_length(buf, pos + 1)  # skips the attributes, which are unused
+        if not earliest <= delta <= latest:
+            raise _overflow()
+        if pos >= end:  # the other fields follow
+            raise _too_short()
+        timestamps.append(base_timestamp + delta)
+        pos = end
+        done += 1
+    return timestamps, pos
+
+
 def _delta_limits(base: i64) -> tuple[i64, i64]:
     """Return the smallest and the largest delta that can be added without overflow."""
     return (

@@ -67,6 +67,12 @@ class LogConfig:
     """Reject ``acks=all`` while fewer replicas are in sync. A single broker ignores this."""
     producer_id_expiration_ms: int = 86400000
     """Remove a producer's state this long after its last batch (``producer.id.expiration.ms``)."""
+    checks_records: bool = attrs.field(init=False)
+    """Whether each record of a batch is checked. Derived once, since every append asks for it."""
+
+    @checks_records.default
+    def _checks_records(self) -> bool:
+        return self.is_compacted or self.limits_old_timestamps
 
     @classmethod
     def from_topic(cls, settings: Mapping[str, object], **broker: int) -> LogConfig:
@@ -104,6 +110,15 @@ class LogConfig:
     def stamps_append_time(self) -> bool:
         """Whether the broker sets the timestamps of records (``LogAppendTime``)."""
         return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def limits_old_timestamps(self) -> bool:
+        """Whether producers' timestamps may be too old, which only each record shows.
+
+        The header of a batch contains the greatest timestamp, which decides whether any is too far
+        in the future.
+        """
+        return self.message_timestamp_before_max_ms < _INT64_MAX and not self.stamps_append_time
 
     @property
     def recompresses(self) -> bool:

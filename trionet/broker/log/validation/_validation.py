@@ -54,7 +54,7 @@ _OF_TRANSACTIONS: Final = TRANSACTIONAL | CONTROL
 _MAGIC_AT: Final = 16
 # Relative to the start of what the length counts.
 _BODY_AT: Final = HEADER_SIZE - PREFIX_SIZE
-_NO_TIMESTAMP: Final = -1
+NO_TIMESTAMP: Final = -1
 
 #: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
@@ -68,7 +68,12 @@ _STAMPED_END = _HEAD_WITH_CRC.size + _STAMPED.size
 
 
 def check_batches(
-    records: Buffer, config: LogConfig, now_ms: int, transaction_version: int = -1
+    records: Buffer,
+    config: LogConfig,
+    now_ms: int,
+    transaction_version: int = -1,
+    *,
+    checks_timestamps: bool = True,
 ) -> list[BatchHeader]:
     """Validate all batches in the records field of a produce request, and return their headers.
 
@@ -77,6 +82,7 @@ def check_batches(
         config: the settings of the topic.
         now_ms: the current time, with which timestamps are compared.
         transaction_version: see :meth:`.Log.append`.
+        checks_timestamps: False leaves timestamps to a check of each record.
 
     Raises:
         ApiError: a batch is invalid. The error code is the one that Kafka returns.
@@ -88,7 +94,9 @@ def check_batches(
     position = offsets = 0
     while position < total:
         header = _check_frame(records, position, total, config)
-        _check_content(header, config, now_ms, transaction_version)
+        _check_content(header, transaction_version)
+        if checks_timestamps:
+            _check_timestamps(header, config, now_ms)
         headers.append(header)
         position += header.length + PREFIX_SIZE
         offsets += header.count
@@ -144,9 +152,7 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
     return header
 
 
-def _check_content(
-    header: BatchHeader, config: LogConfig, now_ms: int, transaction_version: int
-) -> None:
+def _check_content(header: BatchHeader, transaction_version: int) -> None:
     count, attributes = header.count, header.attributes
     if count < 1 or header.last_offset_delta != count - 1:
         raise ApiError(
@@ -172,10 +178,13 @@ def _check_content(
             f"producer {header.producer_id} sent epoch {header.producer_epoch} and sequence "
             f"{header.base_sequence}; neither may be negative",
         )
-    if attributes & LOG_APPEND_TIME:
+
+
+def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    if header.attributes & LOG_APPEND_TIME:
         raise ApiError(INVALID_TIMESTAMP, "only the broker may mark a batch as LogAppendTime")
     timestamp = header.max_timestamp
-    if timestamp == _NO_TIMESTAMP or config.stamps_append_time:
+    if timestamp == NO_TIMESTAMP or config.stamps_append_time:
         return
     if now_ms - timestamp > config.message_timestamp_before_max_ms:
         raise ApiError(
