@@ -3,13 +3,17 @@
 The type numbers are those of DescribeConfigs (Kafka: ConfigDef.Type, ConfigEntry.ConfigType). A
 rule corresponds to a validator in Kafka. It is a ``range`` of numbers, a tuple of allowed strings,
 list items or integers, or ``None`` for any value of the type.
+
+Numbers are spelled as for Java's ``parseInt`` and ``parseDouble``, except that NaN and hexadecimal
+fractions are rejected: every comparison with NaN is false, so no rule could exclude it.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from typing import TypeAlias
+import re
+from typing import Final, TypeAlias
 
 from ..errors import ConfigError
 
@@ -24,6 +28,17 @@ HIDDEN = "[hidden]"
 
 _INTEGER_BITS = {SHORT: 16, INT: 32, LONG: 64}
 _DIGITS_MAX = 30
+
+# What Java's String.trim() removes. Python's strip() also removes spaces outside of ASCII, and
+# keeps most control characters.
+_TRIMMED: Final = "".join(map(chr, range(0x21)))
+
+# float() also accepts "1_0", "nan" and digits outside of ASCII, but no "1f" and "1d".
+_DOUBLE: Final = re.compile(
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?|([+-]?Infinity)"
+)
+# Digits of other scripts that are one UTF-16 unit, as in Java.
+_DIGIT_MAX: Final = "\uffff"
 
 
 class Password:
@@ -141,38 +156,43 @@ def _integers(kind: int, rule: range | None) -> range:
 def _boolean(raw: object) -> Value:
     if isinstance(raw, bool):
         return raw
-    return {"true": True, "false": False}.get(raw.strip().lower()) if isinstance(raw, str) else None
+    text = raw.strip(_TRIMMED).lower() if isinstance(raw, str) else ""
+    return {"true": True, "false": False}.get(text)
 
 
 def _text(raw: object) -> str | None:
     if isinstance(raw, os.PathLike):
         raw = os.fspath(raw)
-    return raw.strip() if isinstance(raw, str) else None
+    return raw.strip(_TRIMMED) if isinstance(raw, str) else None
 
 
 def _integer(raw: object) -> Value:
     if isinstance(raw, int) and not isinstance(raw, bool):
         return int(raw)  # a range is walked through for an instance of a subclass
     # int() also accepts "1_000", Kafka does not.
-    text = raw.strip() if isinstance(raw, str) else ""
+    text = raw.strip(_TRIMMED) if isinstance(raw, str) else ""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    is_integer = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
+    is_integer = digits.isdecimal() and max(digits) <= _DIGIT_MAX and len(digits) <= _DIGITS_MAX
     return int(text) if is_integer else None
 
 
 def _double(raw: object) -> Value:
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):
         return None
+    if isinstance(raw, str):
+        found = _DOUBLE.fullmatch(raw.strip(_TRIMMED))
+        return float(found[1] or found[2]) if found else None
     try:
         number = float(raw)
-    except (ValueError, OverflowError):
+    except OverflowError:
         return None
-    return number if math.isfinite(number) else None
+    return None if math.isnan(number) else number
 
 
 def _list(raw: object) -> Value:
     if isinstance(raw, str):
-        return tuple(item.strip() for item in raw.split(",")) if raw.strip() else ()
+        trimmed = raw.strip(_TRIMMED)
+        return tuple(item.strip(_TRIMMED) for item in trimmed.split(",")) if trimmed else ()
     items = raw if isinstance(raw, list | tuple) else [raw]
     texts = tuple(text for item in items if (text := _text(item)) is not None)
     return texts if len(texts) == len(items) else None
@@ -188,6 +208,8 @@ def _double_text(value: float) -> str:
     """Format a number as Java's Double.toString does, with an exponent below 1e-3 and from 1e7."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
     # The fewest digits that parse to the same number; 17 always do.
     texts = (f"{value:.{precision}e}" for precision in range(1, 17))
     digits, _, exponent = next(text for text in texts if float(text) == value).partition("e")
