@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -489,6 +490,59 @@ async def test_smallest_map_cleans_too_if_slowly(directory: Directory) -> None:
 
         assert latest(each[1:3] for each in records) == latest(pairs(log))
         assert 6 >= len(pairs(log))
+
+
+@pytest.mark.parametrize("factor", [1e308, math.inf, 0.0, -1e308, -math.inf])
+async def test_any_load_factor_cleans(directory: Directory, factor: float) -> None:
+    async with rig_in(directory, load_factor=factor) as rig:
+        log = await rig.log()
+        rig.write(log, updates(2, 4))
+
+        await rig.cleaner.sweep()
+
+        assert {} == rig.cleaner.uncleanable
+        assert latest(updates(2, 4)) == latest(pairs(log))
+
+
+async def test_new_settings_try_uncleanable_logs_again(folder: FolderDirectory) -> None:
+    async with rig_in(folder) as rig:
+        log = await rig.log()
+        rig.write(log, updates(5, 10))
+        segment = log.old_segments[1]
+        right = segment.file.read_at(70, 2)
+        segment.file.write_at(70, [b"\xff\xff"])
+        await rig.cleaner.sweep()
+        assert {("t", 0)} == set(rig.cleaner.uncleanable)
+        segment.file.write_at(70, [right])
+
+        rig.cleaner.reconfigure(CleanerConfig(backoff_ms=1))
+        await rig.cleaner.sweep()
+
+        assert {} == rig.cleaner.uncleanable
+        assert {("t", 0)} == set(rig.cleaner.last_cleanings)
+
+
+@pytest.mark.parametrize("process_bytes_min", [1000, 1_000_000], ids=["process", "thread"])
+async def test_cleanings_that_wait_for_their_rate_begin_again_with_another(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch, process_bytes_min: int
+) -> None:
+    monkeypatch.setattr(cleaner_module, "PROCESS_BYTES_MIN", process_bytes_min)
+    async with rig_in(directory, bytes_per_second_max=0.001) as rig:
+        logs = [await rig.log("first"), await rig.log("second")]
+        for log in logs:
+            rig.write(log, updates(5, 10))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rig.cleaner.sweep)
+            await trio.testing.wait_all_tasks_blocked(0.1)
+            assert {} == rig.cleaner.last_cleanings
+
+            rig.cleaner.reconfigure(CleanerConfig())
+
+        assert {("first", 0), ("second", 0)} == set(rig.cleaner.last_cleanings)
+        assert {} == rig.cleaner.uncleanable
+        for log in logs:
+            assert latest(updates(5, 10)) == latest(pairs(log))
+            assert not [name for name in log.directory.names() if "cleaned" in name]
 
 
 async def test_log_that_is_deleted_during_its_cleaning_is_forgotten(

@@ -49,3 +49,13 @@ def test_idle_time_is_not_saved_up() -> None:
     throttle.note(2000)
 
     assert [2.0] == clock.waits
+
+
+def test_long_waits_are_divided() -> None:
+    """``time.sleep`` accepts no infinite time."""
+    clock = Clock()
+    throttle = Throttle(1, clock.time, clock.sleep)
+
+    throttle.note(200_000)
+
+    assert [86_400.0, 86_400.0, 27_200.0] == clock.waits

@@ -11,7 +11,11 @@ is cancelled with the broker, and given up when its log is deleted or loses segm
 
 A log whose cleaning fails is *uncleanable*: it is logged and counted, and left alone while the
 others go on. If the disk was at fault (it may be full) it is tried again after
-:data:`RETRY_SECONDS`, otherwise after the next start (Kafka: uncleanable-partitions-count).
+:data:`RETRY_SECONDS`, otherwise after the next start (Kafka: uncleanable-partitions-count), and in
+any case when a setting of the cleaner changes, which may have been the cause.
+
+A cleaning that waits for its rate could do so for days, so that a new rate would come too late: the
+cleaning is cancelled, and begins again with the new one.
 """
 
 from __future__ import annotations
@@ -107,8 +111,8 @@ class _Workers:
             self._process = await self._stack.enter_async_context(open_process_worker())
         return self._process
 
-    async def replace_failed(self) -> None:
-        """Forget a process that has ended unexpectedly; the next large cleaning starts another."""
+    async def replace(self) -> None:
+        """End a process that has failed or is busy; the next large cleaning starts another."""
         self._process = None
         await self._stack.aclose()
 
@@ -149,6 +153,7 @@ class LogCleaner:
         self._can_start_workers = CAN_START_WORKERS and not is_virtual
         self._in_progress: dict[PartitionKey, trio.Event] = {}
         self._uncleanable: dict[PartitionKey, _Uncleanable] = {}
+        self._throttled: set[trio.CancelScope] = set()
         self._changed = trio.Event()
         self._reconfigured = trio.Event()
         self._rounds: dict[int, _Round] = {}
@@ -199,10 +204,19 @@ class LogCleaner:
     # Running
 
     def reconfigure(self, config: CleanerConfig) -> None:
-        """Switch to new settings. They apply to cleanings that begin later."""
-        if config != self.config:
-            self.config = config
-            self._reconfigured.set()
+        """Switch to new settings.
+
+        They apply to cleanings that begin later; those that were limited to another rate begin
+        again. Logs that are uncleanable are tried again.
+        """
+        if config == self.config:
+            return
+        if config.bytes_per_second != self.config.bytes_per_second:
+            for scope in self._throttled:
+                scope.cancel(reason="the rate of cleanings has changed")
+        self.config = config
+        self._uncleanable.clear()
+        self._reconfigured.set()
 
     def note_config(self, config: LogConfig) -> None:
         """Note the settings of a log that was opened, or whose settings have changed."""
@@ -371,7 +385,7 @@ class LogCleaner:
         except Exception as error:  # boundary: one log must not keep the others from being cleaned
             self._note_error(log, error)
             if isinstance(error, WorkerError):
-                await workers.replace_failed()
+                await workers.replace()
         else:
             seconds = trio.current_time() - started
             self._rounds[number] = _Round(statistics, seconds)
@@ -430,11 +444,21 @@ class LogCleaner:
     ) -> tuple[int, CleaningStatistics]:
         """Clean a part of a log, and save up to where it is clean; see :func:`.clean_log`."""
         await log.flush(part.end_offset)
-        what = cleaning_input(log, part, self.config, self._now_ms())
-        worker = await workers.for_bytes(part.clean_bytes + part.cleanable_bytes, log)
-        # What waits in virtual time must not block the loop.
-        rate = None if self._is_virtual else self.config.bytes_per_second
-        end_offset, statistics = await clean_log(log, part, worker, what, rate)
+        while True:
+            what = cleaning_input(log, part, self.config, self._now_ms())
+            worker = await workers.for_bytes(part.clean_bytes + part.cleanable_bytes, log)
+            # What waits in virtual time must not block the loop.
+            rate = None if self._is_virtual else self.config.bytes_per_second
+            with trio.CancelScope() as scope:
+                if rate is not None:
+                    self._throttled.add(scope)
+                try:
+                    end_offset, statistics = await clean_log(log, part, worker, what, rate)
+                finally:
+                    self._throttled.discard(scope)
+            if not scope.cancelled_caught:
+                break
+            await workers.replace()  # the process is still busy with the old cleaning
         await self._folder.set_first_dirty(log, end_offset)
         return end_offset, statistics
 
@@ -487,7 +511,7 @@ class LogCleaner:
         then = (
             f"it is tried again in {RETRY_SECONDS / 60:.0f} minutes"
             if passes
-            else "it is not cleaned again before the next start"
+            else "it is not cleaned again before the next start or change of a log.cleaner setting"
         )
         logger.error(
             "%s-%d is uncleanable; %s: %s",

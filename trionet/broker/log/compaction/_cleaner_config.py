@@ -39,7 +39,8 @@ class CleanerConfig:
     def keys_max(self) -> int:
         """The maximum number of keys in the map of one cleaning."""
         slots = self.dedupe_buffer_size // max(self.threads, 1) // KEY_BYTES
-        return max(1, int(slots * self.load_factor))
+        # Kafka accepts any factor; above 1 there would be no room for the keys.
+        return max(1, int(slots * min(max(self.load_factor, 0.0), 1.0)))
 
     @property
     def read_bytes(self) -> int:

@@ -16,6 +16,8 @@ from ...._util._monotonic import perf_counter
 # Shorter waits would cost more system calls than they spread (Kafka checks every 300 ms).
 _WAIT_SECONDS_MIN = 0.05
 
+# A longer wait is divided, since time.sleep() refuses what does not fit the system's types.
+_WAIT_SECONDS_MAX = 86_400.0
 
 # How often a thread that waits looks whether it was cancelled.
 _CANCEL_CHECK_SECONDS = 0.1
@@ -59,5 +61,6 @@ class Throttle:
         """Count the bytes of a transfer, and wait until they fit the rate. Blocks."""
         now = self._clock()
         self._free_at = max(self._free_at, now) + count / self._rate
-        if self._free_at - now >= _WAIT_SECONDS_MIN:
-            self._sleep(self._free_at - now)
+        while self._free_at - now >= _WAIT_SECONDS_MIN:
+            self._sleep(min(self._free_at - now, _WAIT_SECONDS_MAX))
+            now = self._clock()
