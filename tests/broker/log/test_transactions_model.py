@@ -122,8 +122,8 @@ class LogWithTransactions(RuleBasedStateMachine):
         before = dict(log.open_transactions), log.coordinator_epoch
         self.log = Log(log.directory, log.config, now_ms=NOW, last_shutdown=last_shutdown)
 
-        if not was_clean:
-            # Nothing says any more that a transaction was open whose records are all deleted.
+        if not was_clean and not is_durable:
+            # Nothing in memory says that a transaction was open whose records are all deleted.
             for producer_id, offsets in list(self._open.items()):
                 if offsets[-1] < log.start_offset and (
                     producer_id not in self.log.open_transactions

@@ -142,9 +142,10 @@ class Durability:
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
-        """Return whether all data below ``offset``, and rolled segments' indexes, are on disk."""
+        """Return whether all below ``offset``, and the snapshots up to it, are on disk."""
+        # Each rolled segment whose indexes are not on disk has such a snapshot at its end.
         return self.recovery_point >= offset and not any(
-            each.end_offset <= offset for each in self._rolled
+            each[0] <= offset for each in self._snapshots
         )
 
     def due(self, now_ms: int, flush_messages: int, flush_ms: int) -> int | None:
@@ -155,7 +156,7 @@ class Durability:
             return end_offset
         if self._unflushed_since is not None and now_ms - self._unflushed_since >= flush_ms:
             return end_offset
-        return active.base_offset if self._rolled else None
+        return active.base_offset if self._snapshots else None
 
     def abandon(self, reason: str) -> None:
         """Start no further rounds; pending flushes raise KAFKA_STORAGE_ERROR with ``reason``."""
@@ -164,6 +165,10 @@ class Durability:
     async def flush(self, up_to: int) -> None:
         """Wait until everything below ``up_to`` is durable; see :meth:`.Log.flush`."""
         await self._until(lambda: self.is_durable(up_to))
+
+    async def save_snapshots(self) -> None:
+        """Wait until there is a snapshot at the base of each segment. Raises as :meth:`flush`."""
+        await self._until(lambda: not self._snapshots)
 
     async def save_epochs(self) -> None:
         """Wait until every leader epoch is durable. Raises the same errors as :meth:`flush`."""

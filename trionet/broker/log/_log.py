@@ -51,6 +51,7 @@ from .state._producer_state import (
     ProducerEntry,
     check_marker,
     remove_expired,
+    remove_snapshots_before,
     with_marker,
     write_snapshot,
 )
@@ -861,8 +862,9 @@ class Log:
             self.roll(self._now_ms)
         self.start_offset = max(self.start_offset, offset)
         self.epochs.remove_below(self.start_offset)
-        # Bounded: the end of a replacement of segments, one fsync that may still be writing their
-        # index files, one for the file of the start offsets, and some unlinks.
+        # Bounded: the end of a replacement of segments, a flush that may still be writing their
+        # index files, one that writes the snapshot of the first segment that stays, an fsync for
+        # the file of the start offsets, and some unlinks.
         with trio.CancelScope(shield=True):
             async with self._changing_segments:
                 await self._remove_segments()
@@ -871,12 +873,27 @@ class Log:
         """Remove the segments that lie entirely below the start offset."""
         removed = self._segments.remove_below(self.start_offset)
         self._removals += bool(removed)
-        self._durability.forget_before(self._segments.all[0].base_offset, self.start_offset)
+        base_offset = self._segments.all[0].base_offset
+        self._durability.forget_before(base_offset, self.start_offset)
+        if removed:
+            await self._save_snapshots()
         await self._durability.idle()
         if removed:
             await self._save_start_offset()
-            await self.directory.in_thread(lambda: remove_segments(self.directory, removed))
+            await self.directory.in_thread(lambda: self._remove_files(removed, base_offset))
             self._removals -= 1
+
+    def _remove_files(self, removed: list[Segment], base_offset: int) -> None:
+        remove_segments(self.directory, removed)
+        remove_snapshots_before(self.directory, base_offset)
+
+    async def _save_snapshots(self) -> None:
+        """Save what the records to be removed say of their producers."""
+        try:
+            await self._durability.save_snapshots()
+        except ApiError as error:
+            # The disk may be full, and removing the files frees space.
+            logger.warning("cannot save yet what is known of the producers: %s", error.message)
 
     async def _save_start_offset(self) -> None:
         """Save the start offset, or the next startup would report deleted records as missing."""

@@ -143,6 +143,8 @@ class LogLoader:
             self.is_as_closed = self._was_clean and not self._losses.count and self._had_epochs
         if not segments:
             segments = self._start_empty()
+            end_offset = segments[0].end_offset
+            self.producers = producers_at(directory, snapshots, [], end_offset)
             # If a power failure loses the file's name, the next startup creates an empty log at 0.
             self.is_as_closed = not segments[0].base_offset
         # The active segment is never cleaned.
@@ -153,7 +155,7 @@ class LogLoader:
             self.epochs.assign(0, self.start_offset)
         if not self._was_clean:
             snapshots = snapshots_among(directory.names())
-        self._complete_aborted(segments, snapshots)
+        self._complete_aborted(segments)
         remove_stray_snapshots(directory, snapshots, segments)
         self._note_transactions(segments)
         # An idle partition holds no descriptor.
@@ -162,7 +164,7 @@ class LogLoader:
         remove_expired(self.producers, self._now_ms, self._config.producer_id_expiration_ms)
         return segments
 
-    def _complete_aborted(self, segments: list[Segment], snapshots: list[int]) -> None:
+    def _complete_aborted(self, segments: list[Segment]) -> None:
         """Rebuild the indexes of aborted transactions that are damaged or missing."""
         extent = self._last_shutdown.extent
         doubtful = [each for each in segments if not each.indexes.is_aborted_known]
@@ -179,6 +181,8 @@ class LogLoader:
         )
         first = segments.index(doubtful[0])
         base_offset = doubtful[0].base_offset
+        # Listed anew: those that are damaged have been removed since.
+        snapshots = snapshots_among(self._directory.names())
         producers = producers_at(self._directory, snapshots, segments[:first], base_offset)
         transactions = open_transactions_of(producers)
         for segment in segments[first:]:

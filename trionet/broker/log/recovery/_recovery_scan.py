@@ -112,7 +112,8 @@ class RecoveryScan:
         )
         for segment in trusted:
             segment.release()
-        if trusted and base_offset not in snapshots:
+        # One that is damaged has been removed.
+        if trusted and base_offset not in snapshots_among(self._directory.names()):
             write_snapshot(self._directory, base_offset, self._producers)
         self._epochs = epochs or epochs_of_batches(trusted)
         kept = trusted + self._scan_all(trusted, doubtful)

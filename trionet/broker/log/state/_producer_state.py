@@ -12,12 +12,18 @@ Entries are immutable: changes replace them. Therefore a copy of the map is a co
 that a thread can write, and an append that fails on disk does not change any state.
 
 After a restart, the state is that of the newest valid snapshot file plus the batch headers and
-markers after it. The format of the file is Kafka's (ProducerSnapshot.json, version 1): an int16
-version, the uint32 CRC-32C of everything after it, an int32 count, and 46 bytes per batch. Kafka
-writes only each producer's last batch, so after a restart it does not know the other batches that
-were in flight. If the producer resends such a batch, it is rejected as out of order, or stored
-twice in a new epoch. This broker writes every batch that it remembers, oldest first, as a separate
-entry. Kafka can read the file, because it uses each producer's last entry.
+markers after it. So all of these must be there: a snapshot from before the first segment does not
+count, and the one at its base is on disk before the segments below it are removed. Otherwise a
+producer whose records were deleted would be at an older sequence number again, and a transaction
+whose marker was deleted would be open again. (Kafka ignores the snapshots at or below the log start
+offset, and forgets the producers instead.)
+
+The format of the file is Kafka's (ProducerSnapshot.json, version 1): an int16 version, the uint32
+CRC-32C of everything after it, an int32 count, and 46 bytes per batch. Kafka writes only each
+producer's last batch, so after a restart it does not know the other batches that were in flight. If
+the producer resends such a batch, it is rejected as out of order, or stored twice in a new epoch.
+This broker writes every batch that it remembers, oldest first, as a separate entry. Kafka can read
+the file, because it uses each producer's last entry.
 """
 
 # Compiled by mypyc.
@@ -26,7 +32,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ....errors import ApiError, WireFormatError
@@ -438,7 +444,7 @@ def write_snapshot(directory: Directory, offset: int, producers: dict[int, Produ
 def producers_at(
     directory: Directory,
     snapshots: list[int],
-    segments: Iterable[Segment],
+    segments: Sequence[Segment],
     offset: int,
     *,
     may_have_none: bool = False,
@@ -448,14 +454,17 @@ def producers_at(
     Args:
         directory: the partition's directory; damaged snapshots are removed from it.
         snapshots: the offsets of the snapshots in the directory, ascending.
-        segments: the segments below ``offset``, ascending.
+        segments: the segments of the log below ``offset``, ascending; those before the first one
+            were deleted, and a snapshot from before it is not used.
         offset: the offset up to which (exclusive) batches are included.
         may_have_none: whether the absence of snapshots means that there are no idempotent producers
             (since Kafka before 0.11 wrote the directory), so that no segment is read.
     """
-    offsets = [each for each in snapshots if each <= offset]
-    if not offsets and may_have_none:
+    if not snapshots and may_have_none:
         return {}
+    # Of what was between an older one and the first segment, nothing is left to be added.
+    first = segments[0].base_offset if segments else offset
+    offsets = [each for each in snapshots if first <= each <= offset]
     producers: dict[int, ProducerEntry] = {}
     start = -1
     for each in reversed(offsets):
@@ -514,8 +523,15 @@ def remove_stray_snapshots(
 ) -> None:
     """Remove all snapshots except the newest one and those at the start of a segment."""
     bases = {segment.base_offset for segment in segments}
-    end_offset = segments[-1].end_offset
-    newest = max((each for each in snapshots if each <= end_offset), default=-1)
+    first, end_offset = segments[0].base_offset, segments[-1].end_offset
+    newest = max((each for each in snapshots if first <= each <= end_offset), default=-1)
     for offset in snapshots:
         if offset not in bases and offset != newest:
             directory.remove(file_name(offset, "snapshot"))
+
+
+def remove_snapshots_before(directory: Directory, offset: int) -> None:
+    """Remove the snapshots below ``offset``, from where on a log has its records. Blocks."""
+    for each in snapshots_among(directory.names()):
+        if each < offset:
+            directory.remove(file_name(each, "snapshot"))
