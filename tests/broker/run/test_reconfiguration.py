@@ -10,6 +10,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,10 @@ from trionet.broker.run._reconfiguration import LOOKUP_SECONDS_MAX
 from trionet.protocol import error_codes
 from trionet.protocol.error_codes import INVALID_REQUEST
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
+from trionet.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 
 DAY_MS = 86_400_000
 
@@ -208,6 +213,62 @@ async def test_many_topics_follow_and_one_that_is_altered_meanwhile_keeps_its_ch
 
 async def put_default(client: Client) -> None:
     await put(client, BROKER, "", message_max_bytes=700)
+
+
+async def grow(client: Client, name: str, partitions: int) -> None:
+    topic = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+    response = await client.call(CreatePartitionsRequest(topics=[topic]), 3)
+    assert [0] == [each.error_code for each in response.results]
+
+
+async def create_or_grow(client: Client, *, is_new: bool) -> None:
+    """Bring the topic `n` to 300 partitions."""
+    if is_new:
+        await create_topic(client, "n", partitions=300)
+    else:
+        await grow(client, "n", 300)
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["topic", "partitions"])
+@pytest.mark.parametrize("is_on_disk", [False, True], ids=["memory", "disk"])
+async def test_partitions_that_are_being_created_follow_a_change_of_the_brokers_settings(
+    tmp_path: Path, is_new: bool, is_on_disk: bool
+) -> None:
+    async with (
+        broker_and_client({"log.dirs": str(tmp_path)} if is_on_disk else {}) as (broker, client),
+        connect(broker.bootstrap_servers) as other,
+    ):
+        if not is_new:
+            await create_topic(client, "n", partitions=1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(create_or_grow, client, is_new=is_new))
+            while broker.statistics().partitions < 10:
+                await trio.lowlevel.checkpoint()
+            await put(
+                other, BROKER, "", message_max_bytes=700, log_roll_ms=5, producer_id_expiration_ms=6
+            )
+            # A disk may need longer to store the change than to create the partitions.
+            assert is_on_disk or broker.statistics().partitions < 300
+        await create_topic(client, "later")
+
+        assert {log_of(broker, "later").config} == {
+            log_of(broker, "n", number).config for number in range(300)
+        }
+        assert (700, 5) == limits(broker, "n", 299)
+
+
+async def test_partitions_that_are_being_created_are_compacted_once_the_broker_compacts(
+    broker: Broker, client: Client
+) -> None:
+    async with connect(broker.bootstrap_servers) as other, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(create_or_grow, client, is_new=True))
+        while broker.statistics().partitions < 10:
+            await trio.lowlevel.checkpoint()
+        await put(other, BROKER, "", log_cleanup_policy="compact")
+        assert broker.statistics().partitions < 300
+
+    refused = await produce(client, "n", batch(b"no key"), partition=299)
+    assert error_codes.INVALID_RECORD == refused.error_code
 
 
 # What is reported.

@@ -280,7 +280,7 @@ class Cluster:
                 before = self.topics.get(name)
                 topic = await self.topics.grow(name, partitions, assignments)
                 assert before is not None, "grow() raises for a topic that does not exist"
-                failure = await self._open_new_logs(topic)
+                failure = await self._open_new_logs(topic, before.partitions)
                 if failure is not None:
                     await self.topics.shrink(name, before.partitions)
                     await self._remove_logs(name, range(before.partitions, partitions))
@@ -429,31 +429,37 @@ class Cluster:
             )
         return found
 
-    async def _open_new_logs(self, topic: Topic) -> OSError | None:
+    async def _open_new_logs(self, topic: Topic, first: int = 0) -> OSError | None:
         """Create missing logs and install their leaders; return the error if that is impossible."""
         try:
-            await self.elections.install_leaders(await self._create_logs(topic))
+            await self.elections.install_leaders(await self._create_logs(topic, first))
         except OSError as error:
             return error
         return None
 
-    async def _create_logs(self, topic: Topic) -> list[tuple[str, int]]:
+    async def _create_logs(self, topic: Topic, first: int = 0) -> list[tuple[str, int]]:
         """Create missing logs, and return the partitions that must begin a new leader epoch.
 
-        The last leader is not stored. If the leader epoch is 0, the leader was the first replica,
-        since the election of any other leader starts a new epoch.
+        Only the partitions from ``first`` on are looked at. The last leader is not stored. If the
+        leader epoch is 0, the leader was the first replica, since the election of any other leader
+        starts a new epoch.
         """
         begun: list[tuple[str, int]] = []
-        config: LogConfig | None = None
-        for number in range(topic.partitions):
+        made_from: BrokerConfig | None = None
+        config: LogConfig
+        for number in range(first, topic.partitions):
             key = topic.name, number
             if self.leadership.get(key).replicas:
                 continue
             log = self._logs.get(key)
             if log is None:
-                config = config or self.log_config(topic.configs)
+                if made_from is not self.config:
+                    made_from, config = self.config, self.log_config(topic.configs)
                 log = await self.folder.create(topic.name, number, topic.id, config, self.now_ms())
-                self.cleaner.note_config(config)
+                if made_from is not self.config:
+                    # Altered meanwhile; configure_logs() reaches only the logs that are open.
+                    log.config = self.log_config(topic.configs)
+                self.cleaner.note_config(log.config)
             replicas = topic.replicas[number] if number < len(topic.replicas) else ()
             self.leadership.add(key, replicas, log.leader_epoch)
             log.leader_id = leader = self.leadership[key].leader
