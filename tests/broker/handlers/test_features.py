@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import trio
 
 from support.client import Client, connect
 from trionet import Broker, open_broker
+from trionet.broker.storage._database import DATABASE_NAME
 from trionet.protocol import error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -112,6 +115,23 @@ async def test_the_level_survives_a_restart(tmp_path: Path) -> None:
         ):
             assert expected == await levels(client)
             await update(client, to(1, DOWNGRADE))
+
+
+@pytest.mark.parametrize("level", ["3", "-1", "two", ""])
+async def test_a_stored_level_that_is_none_is_ignored(
+    tmp_path: Path, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_broker(log_dir=tmp_path) as broker:
+        await broker._cluster.features.change(1)
+    with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as connection:
+        query = "UPDATE property SET value = ? WHERE name = 'transaction.version'"
+        connection.execute(query, (level,))
+        connection.commit()
+
+    async with open_broker(log_dir=tmp_path) as broker:
+        assert 2 == broker._cluster.features.level
+
+    assert "unreadable" in caplog.text
 
 
 async def test_each_change_has_an_epoch_of_its_own(tmp_path: Path) -> None:

@@ -21,13 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.broker.config._broker_config import BrokerConfig
-from trionet.broker.model._topic_registry import (
-    PARTITIONS_MAX,
-    TopicRegistry,
-    check_topic_name,
-    is_internal,
-)
-from trionet.broker.model._topic_store import Topic, new_uuid
+from trionet.broker.model._topic_registry import TopicRegistry, check_topic_name, is_internal
+from trionet.broker.model._topic_store import PARTITIONS_MAX, PendingFolders, Topic, new_uuid
 from trionet.broker.storage._database import (
     DATABASE_NAME,
     IN_MEMORY,
@@ -93,26 +88,63 @@ async def test_topics_and_the_cluster_id_are_there_after_a_restart(tmp_path: Pat
 @pytest.mark.parametrize(
     ("row", "what"),
     [
-        ((b"i", "../t", 0, 1), "invalid topic name"),
-        ((b"i", "t", -1, 1), "partition range -1 to 1"),
-        ((b"i", "t", 2, 1), "partition range 2 to 1"),
-        ((b"i", "t", 0, PARTITIONS_MAX + 1), "partition range 0 to 10001"),
+        ((bytes(16), "../t", 0, 1), "invalid topic name"),
+        ((b"i", "t", 0, 1), "id: 1 bytes; expected 16"),
+        ((bytes(16), "t", -1, 1), "first_partition: -1 is not between 0 and 10000"),
+        ((bytes(16), "t", 2, 1), "partition range 2 to 1"),
+        ((bytes(16), "t", 0, PARTITIONS_MAX + 1), "end_partition: 10001 is not"),
     ],
 )
-async def test_what_no_writer_can_have_begun_is_damage(
-    row: tuple[bytes, str, int, int], what: str
+async def test_what_no_writer_can_have_begun_is_ignored(
+    row: tuple[bytes, str, int, int], what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_database(IN_MEMORY) as database:
-        await database.transaction(
-            lambda connection: connection.execute(
-                "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?)", row
-            )
-        )
+    good = (b"g" * 16, "good", 0, 1)
 
-        with pytest.raises(
-            DatabaseError, match=f"is damaged: pending directories of topic .*{what}"
-        ):
-            await TopicRegistry.load(database, CONFIG)
+    def insert(connection: sqlite3.Connection) -> None:
+        connection.executemany("INSERT INTO unsettled_topic VALUES (?, ?, ?, ?)", [row, good])
+
+    async with open_database(IN_MEMORY) as database:
+        await database.transaction(insert)
+
+        registry = await TopicRegistry.load(database, CONFIG)
+
+    assert [PendingFolders(*good)] == registry.pending_folders
+    assert what in caplog.text
+
+
+async def test_a_setting_that_is_no_setting_costs_that_setting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def damage(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE topic_config SET value = 'x' WHERE name = 'flush.ms'")
+        connection.execute("UPDATE topic_config SET name = 'x' WHERE name = 'segment.ms'")
+
+    async with open_database(IN_MEMORY) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+        configs = [("retention.ms", "5"), ("flush.ms", "6"), ("segment.ms", "7")]
+        await registry.create("t", configs=configs)
+        await database.transaction(damage)
+
+        [topic] = await TopicRegistry.load(database, CONFIG)
+
+    assert {"retention.ms": "5"} == topic.configs
+    assert "ignoring an unreadable setting of topic t: flush.ms = 'x'" in caplog.text
+    assert "ignoring an unreadable setting of topic t: x: unknown topic key" in caplog.text
+
+
+async def test_a_topic_takes_the_place_of_an_unreadable_one_of_its_name() -> None:
+    def damage(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE topic SET partitions = 0")
+
+    async with open_database(IN_MEMORY) as database:
+        await (await TopicRegistry.load(database, CONFIG)).create("t", configs=[("flush.ms", "6")])
+        await database.transaction(damage)
+        registry = await TopicRegistry.load(database, CONFIG)
+        assert [] == list(registry)
+
+        topic = await registry.create("t")
+
+        assert [topic] == list(await TopicRegistry.load(database, CONFIG))
 
 
 @pytest.mark.parametrize(

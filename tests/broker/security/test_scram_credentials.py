@@ -90,6 +90,43 @@ async def test_a_change_that_cannot_be_written_changes_nothing() -> None:
         assert not credentials.has_users
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "mechanism = 'SCRAM-MD5'",
+        "user_name = x'ff'",
+        "salt = 'salt'",
+        "server_key = 5",
+        "iterations = 0",
+        "iterations = 16385",
+    ],
+)
+async def test_an_unreadable_credential_costs_that_one(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await add_scram_user(str(tmp_path), "alice", "secret")
+    async with open_database(str(tmp_path / DATABASE_NAME)) as database:
+        statement = f"UPDATE scram_credential SET {damage} WHERE mechanism = 'SCRAM-SHA-512'"
+        await database.transaction(lambda connection: connection.execute(statement))
+
+    credentials = await loaded(tmp_path)
+
+    assert lets_in(credentials, "alice", "secret")
+    assert credentials.lookup("SCRAM-SHA-512")("alice") is None
+    assert "ignoring an unreadable row of the database, in table scram_credential" in caplog.text
+
+
+async def test_an_unreadable_secret_is_replaced(tmp_path: Path) -> None:
+    before = (await loaded(tmp_path)).secret
+    async with open_database(str(tmp_path / DATABASE_NAME)) as database:
+        statement = "UPDATE property SET value = 'xyz' WHERE name = 'scram.secret'"
+        await database.transaction(lambda connection: connection.execute(statement))
+
+    after = (await loaded(tmp_path)).secret
+
+    assert before != after == (await loaded(tmp_path)).secret
+
+
 async def test_an_empty_password_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must not be empty"):
         await add_scram_user(str(tmp_path), "alice", "")

@@ -319,23 +319,6 @@ async def test_a_damaged_database_is_an_error(path: str) -> None:
     assert str(caught.value).startswith(f"cannot open the database {path}: ")
 
 
-@pytest.mark.parametrize(
-    ("statement", "what"),
-    [
-        ("INSERT INTO topic VALUES (x'00', 'orders', 'three')", "1 rows of topic have values"),
-        ("INSERT INTO topic VALUES ('id', 'orders', 3)", "1 rows of topic have values"),
-        ("INSERT INTO producer_id_block VALUES (0.5)", "1 rows of producer_id_block have values"),
-    ],
-)
-async def test_values_of_a_wrong_type_are_damage(path: str, statement: str, what: str) -> None:
-    async with open_database(path) as database:
-        await database.transaction(lambda connection: connection.execute(statement))
-
-    with pytest.raises(DatabaseError, match=f"database {path} is damaged: {what}"):
-        async with open_database(path):
-            pass
-
-
 async def test_a_page_that_is_damaged_is_found_when_it_is_opened(path: str) -> None:
     async with open_database(path) as database:
         await database.transaction(write(7))

@@ -12,7 +12,6 @@ import pytest
 from trionet.broker.storage._database import (
     DATABASE_NAME,
     Database,
-    DatabaseError,
     open_database,
 )
 from trionet.broker.transactions._transaction import StoredTransaction, TransactionState
@@ -102,21 +101,22 @@ async def test_removed_ids_are_gone(database: Database) -> None:
         ("producer_epoch", 2**15),
         ("state", "CompleteCommit"),
         ("state", "Nothing"),
+        ("timeout_ms", "soon"),
         ("added", "{"),
         ("added", "[]"),
         ("added", '{"partitions": [["xy", 0]], "offsets": []}'),
         ("added", '{"partitions": [], "offsets": ["a"]}'),
     ],
 )
-async def test_a_damaged_row_is_reported_with_its_id(
-    database: Database, column: str, value: object
+async def test_a_damaged_row_is_ignored_and_reported_with_its_id(
+    database: Database, column: str, value: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await put(database, x=FULL)
+    await put(database, x=FULL, y=NEW)
 
     def damage(connection: sqlite3.Connection) -> None:
-        connection.execute(f"UPDATE transactional_id SET {column} = ?", (value,))
+        connection.execute(f"UPDATE transactional_id SET {column} = ? WHERE id = 'x'", (value,))
 
     await database.transaction(damage)
 
-    with pytest.raises(DatabaseError, match="cannot decode the transactional id 'x'"):
-        await load_transactions(database)
+    assert {"y": NEW} == await load_transactions(database)
+    assert "unreadable row of the database, in table transactional_id: 'x': " in caplog.text

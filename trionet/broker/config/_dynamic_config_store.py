@@ -22,6 +22,7 @@ from ...protocol._config_types import Value, value_text
 from ...protocol.error_codes import INVALID_REQUEST
 from ..storage._database import DATABASE_NAME, Database
 from ..storage._disk import open_stopped
+from ..storage._tables import TEXT, Fields, Table
 from ._alterations import Change
 from ._broker_config import BrokerConfig
 from ._broker_keys import OFFSETS_PARTITIONS
@@ -250,6 +251,9 @@ def _named(name: str) -> str:
     return "all brokers" if name == ALL_BROKERS else f"broker {name}"
 
 
+_SETTINGS = Table("broker_config", 2, Fields(broker=TEXT, name=TEXT, value=TEXT))
+
+
 def _forget(connection: Connection) -> dict[str, dict[str, str]]:
     stored = _load(connection)
     connection.execute("DELETE FROM broker_config")
@@ -258,17 +262,14 @@ def _forget(connection: Connection) -> dict[str, dict[str, str]]:
 
 def _load(connection: Connection) -> dict[str, dict[str, str]]:
     stored: dict[str, dict[str, str]] = {}
-    for broker, name, value in connection.execute("SELECT broker, name, value FROM broker_config"):
+    for broker, name, value in _SETTINGS.read(connection, lambda *row: row):
         stored.setdefault(broker, {})[name] = value
     return stored
 
 
 def _replace(connection: Connection, broker: str, settings: Mapping[str, str]) -> None:
     connection.execute("DELETE FROM broker_config WHERE broker = ?", (broker,))
-    connection.executemany(
-        "INSERT INTO broker_config VALUES (?, ?, ?)",
-        [(broker, name, value) for name, value in settings.items()],
-    )
+    _SETTINGS.put(connection, [(broker, name, value) for name, value in settings.items()])
 
 
 # Settings without effect on a single node that are applied with several nodes.

@@ -170,6 +170,23 @@ def check_topic_overrides(
     return overrides
 
 
+def readable_overrides(stored: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the stored settings of a topic that are allowed, and the problems of the others."""
+    overrides: dict[str, str] = {}
+    problems: list[str] = []
+    for name, text in stored.items():
+        if name not in TOPIC_KEYS:
+            problems.append(f"{name}: unknown topic key")
+            continue
+        try:
+            _parse(TOPIC_KEYS[name], text)
+        except ConfigError as error:
+            problems.append(str(error))
+        else:
+            overrides[name] = text
+    return overrides, problems
+
+
 def topic_keys_not_applied(overrides: Mapping[str, str]) -> tuple[str, ...]:
     """Return ``key=value`` of each topic setting that this version does not apply."""
     return tuple(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..storage._tables import INT32, INT64, TEXT, UINT31, Fields, Table, nullable
 from ..storage._write_queue import Statements, in_parts
 
 if TYPE_CHECKING:  # loaded when a database is opened
@@ -107,6 +108,17 @@ def expired(
     ]
 
 
+KEYS: Final = {"group_id": TEXT, "topic": TEXT, "partition": UINT31}
+"""The checks of what identifies an offset in a table."""
+
+# The client's numbers are stored and given back as they are, even if they make no sense.
+VALUES: Final = {"offset": INT64, "leader_epoch": INT32, "metadata": TEXT, "committed_at_ms": INT64}
+"""The checks of the values that all tables of offsets have."""
+
+OFFSETS: Final = Table(
+    "committed_offset", len(KEYS), Fields(**KEYS, **VALUES, expires_at_ms=nullable(INT64))
+)
+
 # Faster than attrs.astuple, which takes as long as storing a row.
 _columns = attrgetter(*(field.name for field in attrs.fields(CommittedOffset)))
 
@@ -116,9 +128,8 @@ def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> 
 
     def statements(connection: Connection) -> Iterator[int]:
         for some in in_parts(offsets.items()):
-            connection.executemany(
-                "INSERT OR REPLACE INTO committed_offset VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(group_id, *partition, *_columns(each)) for partition, each in some],
+            OFFSETS.put(
+                connection, [(group_id, *partition, *_columns(each)) for partition, each in some]
             )
             yield len(some)
 
@@ -128,16 +139,6 @@ def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> 
 def load_offsets(connection: Connection) -> dict[str, dict[Partition, CommittedOffset]]:
     """Return the committed offsets by group and partition."""
     offsets: dict[str, dict[Partition, CommittedOffset]] = {}
-    for group_id, topic, partition, offset, epoch, *row in connection.execute(
-        "SELECT * FROM committed_offset"
-    ):
-        committed = CommittedOffset(offset, int32(epoch), *row)
-        offsets.setdefault(group_id, {})[topic, int32(partition)] = committed
+    for group_id, topic, partition, *columns in OFFSETS.read(connection, lambda *row: row):
+        offsets.setdefault(group_id, {})[topic, partition] = CommittedOffset(*columns)
     return offsets
-
-
-def int32(value: int) -> int:
-    """Return a stored value that is -1 or more, after checking its range."""
-    if not -1 <= value < 2**31:
-        raise ValueError(f"stored value {value} is not between -1 and 2**31 - 1")
-    return value

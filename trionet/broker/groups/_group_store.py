@@ -10,16 +10,17 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from ..storage._database import ROWS_PER_TURN, Database, DatabaseError
 from ..storage._storage_errors import commit_error
+from ..storage._tables import BLOB, INT64, TEXT, UINT31, Fields, Table, nullable
 from ..storage._write_queue import Done, Statements, WriteQueue, chain, in_parts
 from ._committed_offsets import (
     CommittedOffset,
     CommittedOffsets,
     Partition,
-    int32,
     load_offsets,
     put_offsets,
 )
@@ -31,13 +32,35 @@ from ._pending_offsets import (
     put_pending,
     supersede_pending,
 )
-from ._stored_group import StoredGroup, StoredMember, decode_members, encode_members
+from ._stored_group import (
+    StoredGroup,
+    StoredMember,
+    check_leader,
+    decode_members,
+    encode_members,
+    stored_member,
+)
 
 if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
 
 # The value of the column ``members`` if the members are in the table of chunks.
 _IN_CHUNKS = ""
+
+GROUPS: Final = Table(
+    "consumer_group",
+    1,
+    Fields(
+        id=TEXT,
+        generation=UINT31,
+        protocol_type=nullable(TEXT),
+        protocol_name=nullable(TEXT),
+        leader_id=nullable(TEXT),
+        changed_at_ms=INT64,
+        members=TEXT,
+    ),
+)
+CHUNKS: Final = Table("group_piece", 2, Fields(group_id=TEXT, number=UINT31, data=BLOB))
 
 _OFFSET_TABLES = ("committed_offset", "pending_offset")
 
@@ -227,13 +250,12 @@ def put_group(group: StoredGroup) -> Statements:
     )
 
     def statements(connection: Connection) -> Iterator[int]:
-        connection.execute(
-            "INSERT OR REPLACE INTO consumer_group VALUES (?, ?, ?, ?, ?, ?, ?)", row
-        )
+        check_leader(group)
+        GROUPS.put(connection, [row])
         connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group.id,))
         yield 2
         for number, data in enumerate(encode_members(group.members)):
-            connection.execute("INSERT INTO group_piece VALUES (?, ?, ?)", (group.id, number, data))
+            CHUNKS.put(connection, [(group.id, number, data)])
             yield ROWS_PER_TURN  # a chunk takes as long as that many rows
 
     return statements
@@ -282,28 +304,32 @@ def remove_group(group_id: str) -> Statements:
     return statements
 
 
-def _members(
-    connection: Connection, group_id: str, leader_id: str | None, text: str
-) -> tuple[StoredMember, ...]:
-    try:
-        if text != _IN_CHUNKS:
-            members = tuple(map(_member, json.loads(text)))
-        else:
-            rows = connection.execute(
-                "SELECT data FROM group_piece WHERE group_id = ? ORDER BY number", (group_id,)
-            )
-            members = decode_members(b"".join(data for (data,) in rows))
-    except (ValueError, TypeError, LookupError) as error:
-        raise ValueError(f"cannot decode the members of group {group_id!r}: {error}") from error
-    if members and leader_id not in {each.id for each in members}:
-        raise ValueError(f"the leader of group {group_id!r} is not one of its members")
-    return members
+def _group(
+    connection: Connection,
+    id: str,
+    generation: int,
+    protocol_type: str | None,
+    protocol_name: str | None,
+    leader_id: str | None,
+    changed_at_ms: int,
+    text: str,
+) -> StoredGroup:
+    if text != _IN_CHUNKS:
+        members = tuple(map(_member, json.loads(text)))
+    else:
+        chunks = CHUNKS.read(
+            connection, lambda *row: row[-1], "WHERE group_id = ? ORDER BY number", (id,)
+        )
+        members = decode_members(b"".join(chunks))
+    return check_leader(
+        StoredGroup(id, generation, protocol_type, protocol_name, leader_id, changed_at_ms, members)
+    )
 
 
 def _member(plain: dict[str, str]) -> StoredMember:
     """Decode a member in the format of earlier versions, JSON with bytes in base64."""
     of_bytes = {name: base64.b64decode(plain[name]) for name in ("metadata", "assignment")}
-    return StoredMember(**{**plain, **of_bytes})  # type: ignore[arg-type]
+    return stored_member({**plain, **of_bytes})
 
 
 def _load(
@@ -313,19 +339,5 @@ def _load(
     dict[str, dict[Partition, CommittedOffset]],
     list[tuple[int, str, Partition, PendingOffset]],
 ]:
-    groups = [
-        StoredGroup(
-            id,
-            int32(generation),
-            kind,
-            name,
-            leader,
-            since,
-            _members(connection, id, leader, members),
-        )
-        for id, generation, kind, name, leader, since, members in connection.execute(
-            "SELECT id, generation, protocol_type, protocol_name, leader_id, changed_at_ms, members"
-            " FROM consumer_group"
-        ).fetchall()
-    ]
+    groups = list(GROUPS.read(connection, partial(_group, connection)))
     return groups, load_offsets(connection), load_pending(connection)

@@ -16,13 +16,14 @@ change the rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from ..storage._database import ROWS_PER_TURN
+from ..storage._tables import UINT63, Fields, Table, integer
 from ..storage._write_queue import Statements, in_parts
-from ._committed_offsets import CommittedOffset, Partition, int32
+from ._committed_offsets import KEYS, OFFSETS, VALUES, CommittedOffset, Partition
 
 if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
@@ -132,6 +133,13 @@ class PendingOffsets:
             del self._groups[group_id]
 
 
+PENDING: Final = Table(
+    "pending_offset",
+    1 + len(KEYS),
+    Fields(producer_id=UINT63, **KEYS, **VALUES, number=UINT63, is_superseded=integer(0, 1)),
+)
+
+
 def put_pending(
     producer_id: int, group_id: str, number: int, offsets: Mapping[Partition, CommittedOffset]
 ) -> Statements:
@@ -139,8 +147,8 @@ def put_pending(
 
     def statements(connection: Connection) -> Iterator[int]:
         for some in in_parts(offsets.items()):
-            connection.executemany(
-                "INSERT OR REPLACE INTO pending_offset VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+            PENDING.put(
+                connection,
                 [
                     (
                         producer_id,
@@ -151,6 +159,7 @@ def put_pending(
                         each.metadata,
                         each.committed_at_ms,
                         number,
+                        0,
                     )
                     for partition, each in some
                 ],
@@ -189,16 +198,14 @@ def end_pending(producer_ids: Collection[int], *, is_commit: bool) -> Statements
 
 
 def _commit_pending(connection: Connection, producer_id: int) -> Iterator[int]:
-    rows = connection.execute(
-        'SELECT group_id, topic, "partition", "offset", leader_epoch, metadata, committed_at_ms,'
-        " number FROM pending_offset WHERE producer_id = ? AND NOT is_superseded",
+    rows = PENDING.read(
+        connection,
+        lambda *row: row[1:-1],
+        "WHERE producer_id = ? AND NOT is_superseded",
         (producer_id,),
     )
     for some in in_parts(rows):
-        connection.executemany(
-            "INSERT OR REPLACE INTO committed_offset VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
-            [row[:-1] for row in some],
-        )
+        OFFSETS.put(connection, [(*row[:-1], None) for row in some])
         # Of other producers only, so the rows that are still to be read remain as they are.
         connection.executemany(
             "UPDATE pending_offset SET is_superseded = 1"
@@ -210,14 +217,12 @@ def _commit_pending(connection: Connection, producer_id: int) -> Iterator[int]:
 
 def load_pending(connection: Connection) -> list[tuple[int, str, Partition, PendingOffset]]:
     """Return the stored pending offsets, as arguments of :meth:`PendingOffsets.put`."""
-    return [
-        (
-            producer_id,
-            group_id,
-            (topic, int32(partition)),
-            PendingOffset(CommittedOffset(*values), number, bool(is_superseded)),
-        )
-        for producer_id, group_id, topic, partition, *values, number, is_superseded in (
-            connection.execute("SELECT * FROM pending_offset")
-        )
-    ]
+    return list(PENDING.read(connection, _pending))
+
+
+def _pending(
+    producer_id: int, group_id: str, topic: str, partition: int, *columns: Any
+) -> tuple[int, str, Partition, PendingOffset]:
+    *values, number, is_superseded = columns
+    offset = PendingOffset(CommittedOffset(*values), number, bool(is_superseded))
+    return producer_id, group_id, (topic, partition), offset

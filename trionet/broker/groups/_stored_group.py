@@ -7,13 +7,29 @@ write must not take long. The size limit applies to the record that Kafka would 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
+from ..storage._database import DatabaseError
+from ..storage._tables import BLOB, TEXT, Fields, nullable, real
 from ._group import Group, GroupSettings, GroupState
 from ._members import Member
+
+# The longest time that a request can contain.
+_SECONDS: Final = real(-(2**31) / 1000, 2**31 / 1000)
+
+MEMBER: Final = Fields(
+    id=TEXT,
+    instance_id=nullable(TEXT),
+    client_id=TEXT,
+    client_host=TEXT,
+    session_seconds=_SECONDS,
+    rebalance_seconds=_SECONDS,
+    metadata=BLOB,
+    assignment=BLOB,
+)
 
 
 @attrs.frozen
@@ -160,7 +176,8 @@ def encode_members(members: Iterable[StoredMember]) -> Iterator[bytes]:
 def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
     """Yield, per member, a line of JSON with sizes for bytes fields, then the fields' contents."""
     for member in members:
-        fields = {field.name: getattr(member, field.name) for field in attrs.fields(StoredMember)}
+        row = MEMBER.checked([getattr(member, name) for name in MEMBER.names])
+        fields = dict(zip(MEMBER.names, row, strict=True))
         values = [fields[name] for name in _BYTES_FIELDS]
         fields.update({name: len(fields[name]) for name in _BYTES_FIELDS})
         yield json.dumps(fields).encode() + b"\n"
@@ -179,5 +196,26 @@ def decode_members(data: bytes) -> tuple[StoredMember, ...]:
             size = fields[name]
             fields[name] = data[position : position + size]
             position += size
-        members.append(StoredMember(**fields))
+        members.append(stored_member(fields))
     return tuple(members)
+
+
+def check_leader(group: StoredGroup) -> StoredGroup:
+    """Return a group after checking its leader, before it is written and after it is read.
+
+    Raises:
+        DatabaseError: the leader is not one of the members.
+    """
+    if group.members and group.leader_id not in {each.id for each in group.members}:
+        raise DatabaseError(f"the leader of group {group.id!r} is not one of its members")
+    return group
+
+
+def stored_member(fields: Mapping[str, Any]) -> StoredMember:
+    """Return a member with the given fields.
+
+    Raises:
+        DatabaseError: a value is not allowed.
+        LookupError: a field is missing.
+    """
+    return StoredMember(*MEMBER.checked([fields[name] for name in MEMBER.names]))

@@ -6,20 +6,25 @@ features of Kafka belong to its controllers.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ..storage._database import Database
+from ..storage._database import Database, DatabaseError
+from ..storage._tables import PROPERTIES, UINT63, Fields, integer, read_property
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
+logger = logging.getLogger("trionet.broker")
 
 TRANSACTION_VERSION: Final = "transaction.version"
 LEVEL_MAX: Final = 2
 
 _LEVEL: Final = "transaction.version"
 _EPOCH: Final = "features.epoch"
+_FEATURES: Final = Fields(level=integer(0, LEVEL_MAX), epoch=UINT63)
 
 
 class Features:
@@ -44,7 +49,7 @@ class Features:
         """Load the stored level.
 
         Raises:
-            DatabaseError: the database cannot be read, or the level is invalid.
+            DatabaseError: the database cannot be read.
         """
         stored = await self._database.read(_load)
         if stored is not None:
@@ -60,21 +65,21 @@ class Features:
             epoch = self.epoch + 1
 
             def put(connection: Connection) -> None:
-                connection.executemany(
-                    "INSERT OR REPLACE INTO property VALUES (?, ?)",
-                    [(_LEVEL, str(level)), (_EPOCH, str(epoch))],
-                )
+                _FEATURES.checked((level, epoch))
+                PROPERTIES.put(connection, [(_LEVEL, str(level)), (_EPOCH, str(epoch))])
 
             await self._database.transaction(put)
             self.level, self.epoch = level, epoch
 
 
 def _load(connection: Connection) -> tuple[int, int] | None:
-    query = "SELECT value FROM property WHERE name = ?"
-    level = connection.execute(query, (_LEVEL,)).fetchone()
-    epoch = connection.execute(query, (_EPOCH,)).fetchone()
+    level = read_property(connection, _LEVEL, int)
+    epoch = read_property(connection, _EPOCH, int)
     if level is None or epoch is None:
         return None
-    if int(level[0]) not in range(LEVEL_MAX + 1) or int(epoch[0]) < 0:
-        raise ValueError(f"{_LEVEL} = {level[0]} with epoch {epoch[0]}")
-    return int(level[0]), int(epoch[0])
+    try:
+        _FEATURES.checked((level, epoch))
+    except DatabaseError as error:
+        logger.warning("ignoring an unreadable feature level of the database: %s", error)
+        return None
+    return level, epoch

@@ -9,6 +9,7 @@ changes, and distinguish them from lost directories.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from functools import partial
 import attrs
 import trio
 
-from ...errors import ApiError, ConfigError
+from ...errors import ApiError
 from ...net._network import SYSTEM
 from ...protocol.error_codes import (
     INVALID_PARTITIONS,
@@ -29,16 +30,15 @@ from ...protocol.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from ..config._broker_config import BrokerConfig
-from ..config._topic_keys import check_topic_overrides, topic_config
-from ..storage._database import Database, damaged
+from ..config._topic_keys import check_topic_overrides, readable_overrides
+from ..storage._database import Database
 from . import _topic_store as topic_store
 from ._leadership import Leadership, Replicas
-from ._topic_store import PendingFolders, Topic, new_uuid
+from ._topic_store import PARTITIONS_MAX, PendingFolders, Topic, new_uuid
+
+logger = logging.getLogger("trionet.broker")
 
 NAME_LENGTH_MAX = 249
-
-# The limit of Kafka's controller per request; more directories would hold the loop for too long.
-PARTITIONS_MAX = 10_000
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
@@ -100,12 +100,10 @@ class TopicRegistry:
         Raises:
             DatabaseError: the database cannot be read.
         """
-        cluster_id, topics = await database.read(partial(topic_store.load, rng=rng))
-        for topic in topics:
-            _check_stored(database, config, topic)
+        cluster_id, stored = await database.read(partial(topic_store.load, rng=rng))
+        topics = [_readable(topic) for topic in stored if _has_valid_name(topic)]
         pending_folders = await database.read(topic_store.load_pending_folders)
-        for each in pending_folders:
-            _check_pending_folders(database, each)
+        pending_folders = list(filter(_has_valid_name, pending_folders))
         leadership = leadership or Leadership([config.node_id])
         return cls(database, config, leadership, cluster_id, topics, rng, pending_folders)
 
@@ -449,31 +447,22 @@ def check_topic_name(name: str) -> None:
     )
 
 
-def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> None:
-    """Report a stored topic that this code cannot have written as damage."""
+def _has_valid_name(stored: Topic | PendingFolders) -> bool:
+    """Return whether this code can have written a row, which is otherwise ignored."""
     try:
-        check_topic_name(topic.name)
-        if len(topic.id) != 16 or not 1 <= topic.partitions <= PARTITIONS_MAX:
-            raise ValueError(
-                f"{topic.partitions} partitions and an id of {len(topic.id)} bytes; expected 1 to"
-                f" {PARTITIONS_MAX} partitions and an id of 16 bytes"
-            )
-        topic_config(config, topic.configs)
-    except (ApiError, ConfigError, LookupError, ValueError) as error:
-        raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
+        check_topic_name(stored.name)
+    except ApiError as error:
+        logger.warning("ignoring an unreadable row of the database: %s", error)
+        return False
+    return True
 
 
-def _check_pending_folders(database: Database, pending_folders: PendingFolders) -> None:
-    """Report stored directory changes that do not name valid partition directories as damage."""
-    first, end = pending_folders.first, pending_folders.end
-    try:
-        check_topic_name(pending_folders.name)
-        if not 0 <= first <= end <= PARTITIONS_MAX:
-            raise ValueError(f"invalid partition range {first} to {end}")
-    except (ApiError, ValueError) as error:
-        raise damaged(
-            database.path, f"pending directories of topic {pending_folders.name!r}: {error}"
-        ) from error
+def _readable(topic: Topic) -> Topic:
+    """Return a stored topic without the settings that are not allowed."""
+    configs, problems = readable_overrides(topic.configs)
+    for problem in problems:
+        logger.warning("ignoring an unreadable setting of topic %s: %s", topic.name, problem)
+    return attrs.evolve(topic, configs=configs)
 
 
 def unknown_topic(name: str) -> ApiError:

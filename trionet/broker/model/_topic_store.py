@@ -4,16 +4,48 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from ...net._network import SYSTEM
 from ...protocol._wire import uuid_text
+from ..storage._tables import (
+    PROPERTIES,
+    TEXT,
+    Fields,
+    Table,
+    blob_of,
+    integer,
+    read_property,
+)
 from ._leadership import Replicas
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
+#: The limit of Kafka's controller per request; more directories would hold the loop for too long.
+PARTITIONS_MAX: Final = 10_000
+
+_CLUSTER_ID: Final = "cluster.id"
+
+_ID: Final = blob_of(16)
+_NUMBER: Final = integer(0, PARTITIONS_MAX - 1)
+_TOPICS: Final = Table("topic", 2, Fields(id=_ID, name=TEXT, partitions=integer(1, PARTITIONS_MAX)))
+_CONFIGS: Final = Table("topic_config", 2, Fields(topic_id=_ID, name=TEXT, value=TEXT))
+_REPLICAS: Final = Table(
+    "partition_replicas", 2, Fields(topic_id=_ID, partition=_NUMBER, nodes=TEXT)
+)
+_PENDING_FOLDERS: Final = Table(
+    "unsettled_topic",
+    2,
+    Fields(
+        id=_ID,
+        name=TEXT,
+        first_partition=integer(0, PARTITIONS_MAX),
+        end_partition=integer(0, PARTITIONS_MAX),
+    ),
+)
 
 
 @attrs.frozen
@@ -72,31 +104,43 @@ class PendingFolders:
 
 def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
     """Read the cluster id, generating it if needed, and all topics in order of creation."""
-    row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
-    cluster_id: str = row[0] if row else uuid_text(new_uuid(rng))
-    if row is None:
-        connection.execute("INSERT INTO property VALUES ('cluster.id', ?)", (cluster_id,))
+    cluster_id = read_property(connection, _CLUSTER_ID, str)
+    if cluster_id is None:
+        cluster_id = uuid_text(new_uuid(rng))
+        PROPERTIES.put(connection, [(_CLUSTER_ID, cluster_id)])
     configs: dict[bytes, dict[str, str]] = {}
-    for id, name, value in connection.execute("SELECT topic_id, name, value FROM topic_config"):
+    for id, name, value in _CONFIGS.read(connection, _row):
         configs.setdefault(id, {})[name] = value
     replicas: dict[bytes, list[tuple[int, ...]]] = {}
-    for id, nodes in connection.execute(
-        'SELECT topic_id, nodes FROM partition_replicas ORDER BY topic_id, "partition"'
-    ):
-        replicas.setdefault(id, []).append(tuple(map(int, nodes.split(","))))
-    rows = connection.execute("SELECT name, id, partitions FROM topic ORDER BY rowid")
-    return cluster_id, [
-        Topic(name, id, partitions, configs.get(id, {}), tuple(replicas.get(id, ())))
-        for name, id, partitions in rows
-    ]
+    for id, nodes in _REPLICAS.read(connection, _nodes, 'ORDER BY topic_id, "partition"'):
+        replicas.setdefault(id, []).append(nodes)
+
+    def topic(id: bytes, name: str, partitions: int) -> Topic:
+        placed = tuple(replicas.get(id, ()))
+        # Without a partition's row, those of the later ones would be taken for the earlier ones.
+        is_complete = len(placed) == partitions
+        return Topic(name, id, partitions, configs.get(id, {}), placed if is_complete else ())
+
+    return cluster_id, list(_TOPICS.read(connection, topic, "ORDER BY rowid"))
+
+
+def _row(*row: Any) -> tuple[Any, ...]:
+    return row
+
+
+def _nodes(id: bytes, _partition: int, nodes: str) -> tuple[bytes, tuple[int, ...]]:
+    return id, tuple(map(int, nodes.split(",")))
 
 
 def load_pending_folders(connection: Connection) -> list[PendingFolders]:
     """Read the directory changes that were not completed."""
-    rows = connection.execute(
-        "SELECT id, name, first_partition, end_partition FROM unsettled_topic"
-    )
-    return [PendingFolders(*row) for row in rows]
+    return list(_PENDING_FOLDERS.read(connection, _pending_folders))
+
+
+def _pending_folders(id: bytes, name: str, first: int, end: int) -> PendingFolders:
+    if first > end:
+        raise ValueError(f"invalid partition range {first} to {end}")
+    return PendingFolders(id, name, first, end)
 
 
 def settle(connection: Connection, ids: Iterable[bytes]) -> None:
@@ -110,31 +154,26 @@ def _add_pending_folders(connection: Connection, topic: Topic, first: int, end: 
         "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
         " first_partition = min(first_partition, excluded.first_partition),"
         " end_partition = max(end_partition, excluded.end_partition)",
-        (topic.id, topic.name, first, end),
+        _PENDING_FOLDERS.columns.checked((topic.id, topic.name, first, end)),
     )
 
 
 def insert(connection: Connection, topic: Topic) -> None:
     """Store a new topic."""
     _add_pending_folders(connection, topic, 0, topic.partitions)
-    connection.execute(
-        "INSERT INTO topic (id, name, partitions) VALUES (?, ?, ?)",
-        (topic.id, topic.name, topic.partitions),
-    )
+    _TOPICS.put(connection, [(topic.id, topic.name, topic.partitions)])
     _insert_configs(connection, topic)
     _insert_replicas(connection, topic)
 
 
 def _insert_configs(connection: Connection, topic: Topic) -> None:
-    connection.executemany(
-        "INSERT INTO topic_config VALUES (?, ?, ?)",
-        [(topic.id, name, value) for name, value in topic.configs.items()],
-    )
+    rows = [(topic.id, name, value) for name, value in topic.configs.items()]
+    _CONFIGS.put(connection, rows)
 
 
 def _insert_replicas(connection: Connection, topic: Topic) -> None:
-    connection.executemany(
-        "INSERT INTO partition_replicas VALUES (?, ?, ?)",
+    _REPLICAS.put(
+        connection,
         [
             (topic.id, number, ",".join(map(str, nodes)))
             for number, nodes in enumerate(topic.replicas)
@@ -144,6 +183,7 @@ def _insert_replicas(connection: Connection, topic: Topic) -> None:
 
 def update_partitions(connection: Connection, topic: Topic) -> None:
     """Store the number of partitions of a topic, and their replicas."""
+    _TOPICS.columns.checked((topic.id, topic.name, topic.partitions))
     row = connection.execute("SELECT partitions FROM topic WHERE id = ?", (topic.id,)).fetchone()
     _add_pending_folders(
         connection, topic, min(row[0], topic.partitions), max(row[0], topic.partitions)

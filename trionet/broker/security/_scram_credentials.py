@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -18,6 +18,8 @@ from ...errors import ConfigError
 from ...net.sasl._mechanism import USER_NAME_CHARACTERS_MAX
 from ...net.sasl._scram import (
     HASHES,
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
     SECRET_BYTES,
     Lookup,
     ScramCredential,
@@ -26,6 +28,16 @@ from ...net.sasl._scram import (
 )
 from ..storage._database import Database
 from ..storage._disk import open_stopped
+from ..storage._tables import (
+    BLOB,
+    PROPERTIES,
+    TEXT,
+    Fields,
+    Table,
+    integer,
+    one_of,
+    read_property,
+)
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -131,33 +143,42 @@ def check_user_name(user_name: str) -> None:
         )
 
 
+_CREDENTIALS: Final = Table(
+    "scram_credential",
+    2,
+    Fields(
+        user_name=TEXT,
+        mechanism=one_of(HASHES),
+        salt=BLOB,
+        stored_key=BLOB,
+        server_key=BLOB,
+        iterations=integer(ITERATIONS_MIN, ITERATIONS_MAX),
+    ),
+)
+
+
 def _read(connection: Connection) -> dict[str, dict[str, ScramCredential]]:
-    rows = connection.execute(
-        "SELECT mechanism, user_name, salt, stored_key, server_key, iterations"
-        " FROM scram_credential"
-    )
     found: dict[str, dict[str, ScramCredential]] = {name: {} for name in HASHES}
-    for mechanism, user_name, *credential in rows:
+    for user_name, mechanism, *credential in _CREDENTIALS.read(connection, lambda *row: row):
         found[mechanism][user_name] = ScramCredential(*credential)
     return found
 
 
 def _secret(connection: Connection) -> bytes:
     """Return the secret that is stored in the database; create it on first use."""
-    row = connection.execute("SELECT value FROM property WHERE name = ?", (_PROPERTY,)).fetchone()
-    if row is not None:
-        return bytes.fromhex(row[0])
-    secret = os.urandom(SECRET_BYTES)
-    connection.execute("INSERT INTO property VALUES (?, ?)", (_PROPERTY, secret.hex()))
+    secret = read_property(connection, _PROPERTY, bytes.fromhex)
+    if secret is None:
+        secret = os.urandom(SECRET_BYTES)
+        PROPERTIES.put(connection, [(_PROPERTY, secret.hex())])
     return secret
 
 
 def _write(
     user_name: str, credentials: Mapping[str, ScramCredential], connection: Connection
 ) -> None:
-    for mechanism, credential in credentials.items():
-        connection.execute(
-            "INSERT OR REPLACE INTO scram_credential VALUES (?, ?, ?, ?, ?, ?)",
+    _CREDENTIALS.put(
+        connection,
+        [
             (
                 user_name,
                 mechanism,
@@ -165,5 +186,7 @@ def _write(
                 credential.stored_key,
                 credential.server_key,
                 credential.iterations,
-            ),
-        )
+            )
+            for mechanism, credential in credentials.items()
+        ],
+    )

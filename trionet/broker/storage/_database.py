@@ -401,11 +401,10 @@ def _prepare(connection: Connection, path: str) -> None:
             _check_write_ahead_log(connection, path, left)
         _check_pages(connection, path)
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.text_factory = _text
     connection.execute("BEGIN IMMEDIATE")
     _migrate(connection, path)
     connection.execute("COMMIT")
-    if path != IN_MEMORY:
-        _check_types(connection, path)
 
 
 def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:
@@ -434,19 +433,12 @@ def _check_pages(connection: Connection, path: str) -> None:
         raise damaged(path, " ".join(finding.split()))
 
 
-def _check_types(connection: Connection, path: str) -> None:
-    """Check the type of every value, since SQLite accepts any type in any column."""
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    for (table,) in tables:
-        columns = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
-        wrong = []
-        for _, name, kind, is_required, _, _ in columns:
-            allowed = f"'{kind.lower()}'" if is_required else f"'{kind.lower()}', 'null'"
-            wrong.append(f'typeof("{name}") NOT IN ({allowed})')
-        query = f'SELECT count(*) FROM "{table}" WHERE {" OR ".join(wrong)}'  # noqa: S608 - ours
-        [count] = connection.execute(query).fetchone()
-        if count:
-            raise damaged(path, f"{count} rows of {table} have values of the wrong type")
+def _text(data: bytes) -> str | bytes:
+    """Decode a text; bytes that are not text make their row unreadable, and not the whole query."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _migrate(connection: Connection, path: str) -> None:

@@ -8,11 +8,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from ..storage._database import Database, Steps
+from ..storage._tables import (
+    INT64,
+    TEXT,
+    UINT31,
+    UINT63,
+    Fields,
+    Table,
+    blob_of,
+    integer,
+    one_of,
+)
 from ..storage._write_queue import in_parts
-from ._transaction import StoredTransaction, TransactionState
+from ._transaction import (
+    EPOCH_MAX,
+    NO_EPOCH,
+    NO_PRODUCER,
+    TV1,
+    TV2,
+    StoredTransaction,
+    TransactionState,
+)
 
 if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
@@ -25,6 +44,27 @@ _STORED = frozenset(
         TransactionState.PREPARE_ABORT,
     }
 )
+
+TRANSACTIONS: Final = Table(
+    "transactional_id",
+    1,
+    Fields(
+        id=TEXT,
+        producer_id=UINT63,
+        producer_epoch=integer(0, EPOCH_MAX),
+        last_epoch=integer(NO_EPOCH, EPOCH_MAX),
+        ended_producer_id=integer(NO_PRODUCER, 2**63 - 1),
+        ended_epoch=integer(NO_EPOCH, EPOCH_MAX),
+        timeout_ms=UINT31,
+        state=one_of({each.value for each in _STORED}),
+        version=integer(TV1, TV2),
+        started_at_ms=INT64,
+        changed_at_ms=INT64,
+        added=TEXT,
+    ),
+)
+_PARTITION: Final = Fields(topic_id=blob_of(16), partition=UINT31)
+_OFFSETS_PARTITION: Final = Fields(partition=UINT31)
 
 
 def put_transaction(id: str, stored: StoredTransaction) -> Steps:
@@ -45,10 +85,7 @@ def put_transaction(id: str, stored: StoredTransaction) -> Steps:
     )
 
     def statements(connection: Connection) -> Iterator[int]:
-        connection.execute(
-            "INSERT OR REPLACE INTO transactional_id VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, _encode_added(stored)),
-        )
+        TRANSACTIONS.put(connection, [(*row, _encode_added(stored))])
         yield 1
 
     return statements
@@ -69,47 +106,35 @@ async def load_transactions(database: Database) -> dict[str, StoredTransaction]:
     """Load the states of all transactional ids.
 
     Raises:
-        DatabaseError: the database cannot be read, or a row is invalid.
+        DatabaseError: the database cannot be read.
     """
-    return await database.read(_load)
+    return await database.read(lambda each: dict(TRANSACTIONS.read(each, _decode)))
 
 
-def _load(connection: Connection) -> dict[str, StoredTransaction]:
-    return {
-        id: _decode(id, row) for id, *row in connection.execute("SELECT * FROM transactional_id")
-    }
-
-
-def _decode(id: str, row: list[int | str]) -> StoredTransaction:
-    *numbers, timeout_ms, state, version, started_at_ms, changed_at_ms, added = row
-    try:
-        producer_id, epoch, last_epoch, ended_producer_id, ended_epoch = map(int, numbers)
-        partitions, offsets_partitions = _decode_added(str(added))
-        stored = StoredTransaction(
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            last_epoch=last_epoch,
-            ended_producer_id=ended_producer_id,
-            ended_epoch=ended_epoch,
-            timeout_ms=int(timeout_ms),
-            state=TransactionState(state),
-            version=int(version),
-            started_at_ms=int(started_at_ms),
-            changed_at_ms=int(changed_at_ms),
-            partitions=partitions,
-            offsets_partitions=offsets_partitions,
-        )
-        if producer_id < 0 or not 0 <= epoch < 2**15 or stored.state not in _STORED:
-            raise ValueError(f"producer id {producer_id}, epoch {epoch}, state {state}")
-    except (ValueError, TypeError, LookupError) as error:
-        raise ValueError(f"cannot decode the transactional id {id!r}: {error}") from error
-    return stored
+def _decode(id: str, *row: Any) -> tuple[str, StoredTransaction]:
+    *numbers, state, version, started_at_ms, changed_at_ms, added = row
+    producer_id, epoch, last_epoch, ended_producer_id, ended_epoch, timeout_ms = numbers
+    partitions, offsets_partitions = _decode_added(added)
+    return id, StoredTransaction(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        last_epoch=last_epoch,
+        ended_producer_id=ended_producer_id,
+        ended_epoch=ended_epoch,
+        timeout_ms=timeout_ms,
+        state=TransactionState(state),
+        version=version,
+        started_at_ms=started_at_ms,
+        changed_at_ms=changed_at_ms,
+        partitions=partitions,
+        offsets_partitions=offsets_partitions,
+    )
 
 
 def _encode_added(stored: StoredTransaction) -> str:
     if not stored.partitions and not stored.offsets_partitions:
         return ""
-    partitions = [[id.hex(), number] for id, number in stored.partitions]
+    partitions = [[id.hex(), number] for id, number in map(_PARTITION.checked, stored.partitions)]
     return json.dumps({"partitions": partitions, "offsets": stored.offsets_partitions})
 
 
@@ -117,5 +142,10 @@ def _decode_added(text: str) -> tuple[tuple[tuple[bytes, int], ...], tuple[int, 
     if not text:
         return (), ()
     plain = json.loads(text)
-    partitions = tuple((bytes.fromhex(id), int(number)) for id, number in plain["partitions"])
-    return partitions, tuple(map(int, plain["offsets"]))
+    partitions = [(bytes.fromhex(id), number) for id, number in plain["partitions"]]
+    for each in partitions:
+        _PARTITION.checked(each)
+    offsets_partitions = tuple(plain["offsets"])
+    for number in offsets_partitions:
+        _OFFSETS_PARTITION.checked([number])
+    return tuple(partitions), offsets_partitions
