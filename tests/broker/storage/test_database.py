@@ -391,6 +391,18 @@ async def test_a_database_of_a_newer_version_is_an_error_and_stays(path: str) ->
     assert version == 99
 
 
+@pytest.mark.parametrize("version", ["'abc'", "x'00'", "1.5", "-1"])
+async def test_a_schema_version_that_is_no_number_is_damage(path: str, version: str) -> None:
+    async with open_database(path) as database:
+        await database.transaction(
+            lambda connection: connection.execute(f"UPDATE schema_version SET version = {version}")
+        )
+
+    with pytest.raises(DatabaseError, match=f"the database {path} is damaged: schema version"):
+        async with open_database(path):
+            pass
+
+
 async def test_a_database_of_an_older_version_is_brought_forward(path: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")

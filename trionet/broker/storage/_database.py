@@ -445,6 +445,8 @@ def _migrate(connection: Connection, path: str) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
     row = connection.execute("SELECT version FROM schema_version").fetchone()
     version = row[0] if row else 0
+    if type(version) is not int or version < 0:
+        raise damaged(path, f"schema version {version!r:.100} is not a number")
     if version > len(MIGRATIONS):
         raise DatabaseError(
             f"cannot open the database {path}: it has schema version {version}, but this version"
