@@ -18,7 +18,10 @@ RESERVED_DESCRIPTORS: Final = 64
 # The kernel accepts at most this many buffers in one gathering write (IOV_MAX).
 GATHER_BUFFERS_MAX: Final = 1024
 
-OPEN_FLAGS: Final = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+# Opening a pipe does not wait for its other end; see FolderDirectory.
+OPEN_FLAGS: Final = (
+    getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+)
 
 
 class LogFile:

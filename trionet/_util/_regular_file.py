@@ -59,12 +59,21 @@ def read_regular_file(
         os.close(descriptor)
 
 
-def _check(status: os.stat_result, bytes_max: int, path: str | os.PathLike[str]) -> None:
+def check_regular(status: os.stat_result, path: str | os.PathLike[str]) -> None:
+    """Reject what is not a regular file.
+
+    Raises:
+        OSError: the status is that of something else; ``strerror`` says of what.
+    """
     if not stat.S_ISREG(status.st_mode):
         for is_kind, number, name in _KINDS:
             if is_kind(status.st_mode):
                 raise OSError(number, f"it is {name}, not a regular file", os.fspath(path))
         raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+
+
+def _check(status: os.stat_result, bytes_max: int, path: str | os.PathLike[str]) -> None:
+    check_regular(status, path)
     if status.st_size > bytes_max:
         raise _too_large(bytes_max, path)
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import trio
 
+from ..._util._regular_file import check_regular
 from ...errors import TrionetError
 
 if TYPE_CHECKING:
@@ -360,6 +361,7 @@ def _connect(path: str) -> Connection:
 
     try:
         if path != IN_MEMORY:
+            _check_regular_files(path)
             _make_private(path)
         connection = sqlite3.connect(
             path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -375,6 +377,17 @@ def _connect(path: str) -> Connection:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise DatabaseError(f"cannot open the database {path}: {error}") from error
     return connection
+
+
+def _check_regular_files(path: str) -> None:
+    """Reject a database of which a file is a pipe or a device, whose opening may wait for ever."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        try:
+            check_regular(os.stat(path + suffix), path + suffix)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise DatabaseError(f"cannot open {path}{suffix}: {error.strerror}") from error
 
 
 def _make_private(path: str) -> None:

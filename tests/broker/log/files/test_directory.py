@@ -143,6 +143,36 @@ def test_missing_files_are_reported(directory: Directory, method: str) -> None:
         getattr(directory, method)("missing")
 
 
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+
+
+@needs_pipes
+@pytest.mark.parametrize("method", ["read", "open", "sync_file"])
+def test_a_pipe_counts_as_a_missing_file(folder: FolderDirectory, method: str) -> None:
+    os.mkfifo(os.path.join(folder.path, "a"))
+
+    with pytest.raises(FileNotFoundError, match=r"it is not a regular file: '.*/a'"):
+        getattr(folder, method)("a")
+    with pytest.raises(FileNotFoundError):
+        folder.truncate("a", 0)
+    assert [] == folder.names()
+
+
+@needs_pipes
+@pytest.mark.parametrize("name", ["a", "a.tmp"])
+def test_what_creates_a_file_replaces_a_pipe(folder: FolderDirectory, name: str) -> None:
+    for create in (
+        lambda: folder.create("a"),
+        lambda: folder.write("a", 0, b""),
+        lambda: folder.replace("a", b""),
+    ):
+        os.mkfifo(os.path.join(folder.path, name))
+        create()
+        folder.remove("a.tmp")
+        assert ["a"] == folder.names()
+        folder.remove("a")
+
+
 def test_names_and_folders_are_listed_apart_and_sorted(directory: Directory) -> None:
     directory.write("b", 0, b"")
     directory.write("a", 0, b"")

@@ -39,7 +39,7 @@ import attrs
 from ....errors import ConfigError
 from ....net._network import SYSTEM
 from ....protocol.records._crc32c import crc32c
-from ._directory import Directory
+from ._directory import Directory, NotRegularError
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -310,6 +310,11 @@ def identify(
     where = f"{directory.path or 'memory'}: {META_FILE}"
     try:
         identity = decode_identity(directory.read(META_FILE), where)
+    except NotRegularError as error:
+        raise ConfigError(
+            f"{where} is not a regular file; restore it from a backup, or remove it to start with"
+            " a new cluster id"
+        ) from error
     except FileNotFoundError:
         identity = FolderIdentity(
             cluster_id=cluster_id or random_id(rng),

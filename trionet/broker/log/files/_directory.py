@@ -12,13 +12,19 @@ Data is durable only once it has been synced: the contents of a file by :meth:`L
 :meth:`Directory.sync_file`, the name of a file by :meth:`Directory.sync`. Only
 :meth:`Directory.replace` syncs both. A power failure may undo any of the changes of names that were
 not synced, whatever their order was.
+
+On a disk, a name that leads to a pipe or a device counts as missing. Nothing waits for the other
+end of a pipe, and a call that creates a file replaces it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import logging
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol, TypeVar
@@ -26,10 +32,22 @@ from typing import Protocol, TypeVar
 import trio
 
 from ...._util._descriptors import lock_descriptor, sync_folder, unlock_descriptor
-from ...._util._log_file import OPEN_FLAGS, Buffer, LogFile, log_file, open_log_file
+from ...._util._log_file import (
+    OPEN_FLAGS,
+    Buffer,
+    LogFile,
+    check_descriptor_limit,
+    log_file,
+)
 from ....errors import ConfigError
 
+logger = logging.getLogger("trionet.broker.log")
+
 T = TypeVar("T")
+
+
+class NotRegularError(FileNotFoundError):
+    """Raised for a name that leads to a pipe or a device, which counts as a missing file."""
 
 
 class FolderLock:
@@ -188,10 +206,10 @@ class FolderDirectory:
             return sorted(entry.name for entry in entries if entry.is_dir())
 
     def create(self, name: str) -> LogFile:
-        return open_log_file(self._join(name), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        return self._open_log(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
 
     def open(self, name: str) -> LogFile:
-        return open_log_file(self._join(name), os.O_RDWR)
+        return self._open_log(name, os.O_RDWR)
 
     def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
         try:
@@ -220,7 +238,7 @@ class FolderDirectory:
 
     def write(self, name: str, position: int, data: Buffer) -> None:
         with _with_filename(self._join(name)):
-            log_file(self._open(name, os.O_WRONLY | os.O_CREAT)).write_all(position, data)
+            log_file(self._open(name, os.O_RDWR | os.O_CREAT)).write_all(position, data)
 
     def replace(self, name: str, data: Buffer) -> None:
         # The new content must be on disk before the name refers to it (rename is atomic, but
@@ -228,7 +246,7 @@ class FolderDirectory:
         draft = name + ".tmp"
         with _with_filename(self._join(draft)):
             # Not truncated first: its space may be reserved (see reserve()).
-            file = log_file(self._open(draft, os.O_WRONLY | os.O_CREAT))
+            file = log_file(self._open(draft, os.O_RDWR | os.O_CREAT))
             file.write_all(0, data)
             file.truncate(len(data))
             file.sync()
@@ -245,7 +263,7 @@ class FolderDirectory:
 
     def truncate(self, name: str, size: int) -> None:
         with _with_filename(self._join(name)):
-            log_file(self._open(name, os.O_WRONLY)).truncate(size)
+            log_file(self._open(name, os.O_RDWR)).truncate(size)
 
     def remove(self, name: str) -> None:
         try:
@@ -300,8 +318,22 @@ class FolderDirectory:
     def _join(self, name: str) -> str:
         return f"{self.path}{os.sep}{name}"
 
+    def _open_log(self, name: str, flags: int) -> LogFile:
+        return log_file(check_descriptor_limit(self._open(name, flags)))
+
     def _open(self, name: str, flags: int) -> int:
-        return os.open(self._join(name), flags | OPEN_FLAGS, 0o644)
+        # Never only for writing, which fails for a pipe without a reader.
+        path = self._join(name)
+        descriptor = os.open(path, flags | OPEN_FLAGS, 0o644)
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            return descriptor
+        os.close(descriptor)
+        if not flags & os.O_CREAT:
+            raise NotRegularError(errno.ENOENT, "it is not a regular file", path)
+        logger.warning("replacing %s, which is not a regular file", path)
+        os.unlink(path)
+        return self._open(name, flags)
 
     def __repr__(self) -> str:
         return f"FolderDirectory({self.path!r})"

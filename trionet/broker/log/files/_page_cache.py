@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from ...._util._log_file import log_file
+from ...._util._log_file import OPEN_FLAGS, log_file
 from ...._util._page_cache import is_page_cached
 from ._checkpoint_files import PARTITION_FILE
 
@@ -46,7 +46,7 @@ def read_ahead(path: str, folders: Iterable[str]) -> None:
 
 
 def _is_cached(path: str) -> bool:
-    return is_page_cached(log_file(os.open(path, os.O_RDONLY)), 0)
+    return is_page_cached(log_file(os.open(path, os.O_RDONLY | OPEN_FLAGS)), 0)
 
 
 def _files_to_read(names: list[str]) -> Iterable[str]:
@@ -59,7 +59,7 @@ def _files_to_read(names: list[str]) -> Iterable[str]:
 
 
 def _start_reading(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | OPEN_FLAGS)
     try:
         os.posix_fadvise(descriptor, 0, _BYTES_MAX, os.POSIX_FADV_WILLNEED)
     finally:
