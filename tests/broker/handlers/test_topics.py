@@ -14,6 +14,7 @@ from support.brokers import broker_client
 from support.calls import append, batch, create_topic, describe_topics, fetch, produce, values_of
 from support.client import Client, connect
 from support.group_calls import commit, committed
+from support.nodes import connect_to
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.create_partitions import (
@@ -307,6 +308,52 @@ async def test_what_is_not_allowed_is_refused_and_changes_nothing(
     assert code == result.error_code
     assert result.error_message
     assert 3 == await count_of(client, "t")
+
+
+INCONSISTENT = (
+    "The manual partition assignment includes a partition with 2 replica(s), but this is not"
+    " consistent with previous partitions, which have 1 replica(s)."
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "assignments", "text"),
+    [
+        (3, None, "Topic already has 3 partition(s)."),
+        (1, None, "The topic t currently has 3 partition(s); 1 would not be an increase."),
+        (-22, None, "The topic t currently has 3 partition(s); -22 would not be an increase."),
+        (
+            6,
+            [[1]],
+            "Attempted to add 3 additional partition(s), but only 1 assignment(s) were specified.",
+        ),
+        (
+            4,
+            [],
+            "Attempted to add 1 additional partition(s), but only 0 assignment(s) were specified.",
+        ),
+        (4, [[]], "The manual partition assignment includes an empty replica list."),
+        (4, [[1, 1]], "The manual partition assignment includes the broker 1 more than once."),
+        (
+            4,
+            [[12]],
+            "The manual partition assignment includes broker 12, but no such broker is registered.",
+        ),
+        (4, [[1, 2]], INCONSISTENT),
+        (5, [[1], [1, 3]], INCONSISTENT),
+    ],
+)
+async def test_reasons_are_those_of_kafka_which_programs_compare(
+    count: int, assignments: list[list[int]] | None, text: str
+) -> None:
+    """The words of Kafka's PlaintextAdminIntegrationTest.testCreatePartitions."""
+    async with open_broker(brokers=3) as broker, connect_to(broker, 1) as [client]:
+        [created] = await create(client, wanted("t", 3))
+        assert 0 == created.error_code
+
+        [result] = await grow(client, to("t", count, assignments))
+
+    assert text == result.error_message
 
 
 async def test_more_partitions_may_be_assigned_to_the_one_broker(client: Client) -> None:

@@ -200,8 +200,8 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ({"name": "there"}, "TOPIC_ALREADY_EXISTS", "topic there already exists"),
-        ({"name": "there", "partitions": 0}, "TOPIC_ALREADY_EXISTS", "topic there"),
+        ({"name": "there"}, "TOPIC_ALREADY_EXISTS", "Topic 'there' already exists."),
+        ({"name": "there", "partitions": 0}, "TOPIC_ALREADY_EXISTS", "Topic 'there'"),
         (
             {"name": "a_b"},
             "INVALID_TOPIC_EXCEPTION",
@@ -211,7 +211,7 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         (
             {"name": "__cluster_metadata"},
             "INVALID_REQUEST",
-            "topic name __cluster_metadata is reserved",
+            "Creation of internal topic __cluster_metadata is prohibited.",
         ),
         ({"partitions": 0}, "INVALID_PARTITIONS", "partition count 0 is not allowed; it must be"),
         ({"partitions": -2}, "INVALID_PARTITIONS", "partition count -2 is not allowed"),
@@ -225,23 +225,23 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         (
             {"assignments": [(0, [])]},
             "INVALID_REPLICA_ASSIGNMENT",
-            "partition 0 cannot be assigned",
+            "The manual partition assignment includes an empty replica list.",
         ),
         (
             {"assignments": [(0, [7, 7])]},
             "INVALID_REPLICA_ASSIGNMENT",
-            "partition 0 cannot be assigned",
+            "The manual partition assignment includes the broker 7 more than once.",
         ),
         (
             {"assignments": [(0, [1])]},
             "INVALID_REPLICA_ASSIGNMENT",
-            "partition 0 cannot be assigned to",
+            "The manual partition assignment includes broker 1, but no such broker is registered.",
         ),
-        ({"assignments": [(1, [7])]}, "INVALID_REPLICA_ASSIGNMENT", "the assigned partitions"),
+        ({"assignments": [(1, [7])]}, "INVALID_REPLICA_ASSIGNMENT", "partitions should be"),
         (
             {"assignments": [(0, [7]), (0, [7])]},
             "INVALID_REPLICA_ASSIGNMENT",
-            "the assigned partitions must be numbered consecutively from 0, without duplicates",
+            "partitions should be a consecutive 0-based integer sequence",
         ),
         ({"assignments": [(0, [7])], "partitions": 1}, "INVALID_REQUEST", "with replica assign"),
         (

@@ -143,7 +143,7 @@ class TopicRegistry:
         """
         check_topic_name(name)
         if name in self._by_name:
-            raise ApiError(TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
+            raise ApiError(TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         check_not_internal(name)
         other = self._by_collision.get(_collision_name(name))
         if other is not None:
@@ -200,6 +200,8 @@ class TopicRegistry:
     ) -> Topic:
         """Return the topic that :meth:`grow` would create (Kafka: ReplicationControlManager).
 
+        Errors have the wording of Kafka, with which programs compare them.
+
         Args:
             name: the name of the topic.
             partitions: the new number of partitions, which must exceed the current number.
@@ -210,20 +212,23 @@ class TopicRegistry:
         """
         topic = self._by_name.get(name)
         if topic is None:
-            raise unknown_topic(name)
-        if partitions <= topic.partitions:
+            raise ApiError(
+                UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+            )
+        if partitions == topic.partitions:
+            raise ApiError(INVALID_PARTITIONS, f"Topic already has {partitions} partition(s).")
+        if partitions < topic.partitions:
             raise ApiError(
                 INVALID_PARTITIONS,
-                f"topic {name} already has {topic.partitions} partitions; the requested partition"
-                f" count, {partitions}, must be greater than that, since partitions cannot be"
-                " removed",
+                f"The topic {name} currently has {topic.partitions} partition(s); {partitions}"
+                " would not be an increase.",
             )
         more = partitions - topic.partitions
         if assignments is not None and len(assignments) != more:
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"{more} partitions would be added, but assignments were given for"
-                f" {len(assignments)}",
+                f"Attempted to add {more} additional partition(s), but only {len(assignments)}"
+                " assignment(s) were specified.",
             )
         for partition, brokers in enumerate(assignments or (), topic.partitions):
             self._check_brokers(partition, brokers)
@@ -244,12 +249,8 @@ class TopicRegistry:
             added = self._leadership.place(more, factor)
         else:
             added = tuple(map(tuple, assignments))
-        if any(len(each) != factor for each in added):
-            raise ApiError(
-                INVALID_REPLICA_ASSIGNMENT,
-                f"the partitions of topic {topic.name} have {factor} replicas; assign the same"
-                " number to each new partition",
-            )
+        for each in added:
+            _check_factor(each, factor)
         return (topic.replicas or (nodes[:1],) * topic.partitions) + added
 
     async def grow(
@@ -379,37 +380,49 @@ class TopicRegistry:
             )
         for partition, brokers in assignments:
             self._check_brokers(partition, brokers)
-        factors = {len(brokers) for _, brokers in assignments}
-        if len(factors) > 1:
-            raise ApiError(
-                INVALID_REPLICA_ASSIGNMENT,
-                "the partitions have different numbers of replicas; assign the same number to each",
-            )
+        factor = len(assignments[0][1])
+        for _, brokers in assignments:
+            _check_factor(brokers, factor)
         numbers = sorted(partition for partition, _ in assignments)
         if numbers != list(range(len(numbers))):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                "the assigned partitions must be numbered consecutively from 0, without duplicates",
+                "partitions should be a consecutive 0-based integer sequence",
             )
-        return len(numbers), factors.pop()
+        return len(numbers), factor
 
     def _check_brokers(self, partition: int, brokers: Sequence[int]) -> None:
-        nodes = self._leadership.nodes
-        if not brokers or len(set(brokers)) < len(brokers) or not set(brokers) <= set(nodes):
-            allowed = f"[{nodes[0]}], since there is one broker"
-            if len(nodes) > 1:
-                allowed = f"distinct brokers from {list(nodes)}"
-            raise ApiError(
-                INVALID_REPLICA_ASSIGNMENT,
-                f"partition {partition} cannot be assigned to brokers {list(brokers)}; allowed:"
-                f" {allowed}",
-            )
+        includes = "The manual partition assignment includes"
+        if not brokers:
+            raise ApiError(INVALID_REPLICA_ASSIGNMENT, f"{includes} an empty replica list.")
+        seen: set[int] = set()
+        for each in sorted(brokers):
+            if each not in self._leadership.nodes:
+                raise ApiError(
+                    INVALID_REPLICA_ASSIGNMENT,
+                    f"{includes} broker {each}, but no such broker is registered.",
+                )
+            if each in seen:
+                raise ApiError(
+                    INVALID_REPLICA_ASSIGNMENT, f"{includes} the broker {each} more than once."
+                )
+            seen.add(each)
         if not any(map(self._leadership.is_live, brokers)):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
                 f"partition {partition} cannot be assigned to brokers {list(brokers)}, since all of"
                 " them are stopped; at least one must be running",
             )
+
+
+def _check_factor(brokers: Sequence[int], factor: int) -> None:
+    if len(brokers) != factor:
+        raise ApiError(
+            INVALID_REPLICA_ASSIGNMENT,
+            f"The manual partition assignment includes a partition with {len(brokers)} replica(s),"
+            f" but this is not consistent with previous partitions, which have {factor}"
+            " replica(s).",
+        )
 
 
 def check_partition_count(partitions: int) -> None:
@@ -432,7 +445,7 @@ def check_topic_name(name: str) -> None:
         ApiError: INVALID_TOPIC_EXCEPTION, or INVALID_REQUEST for the name of KRaft's metadata log.
     """
     if name == _CLUSTER_METADATA:
-        raise ApiError(INVALID_REQUEST, f"topic name {name} is reserved for Kafka's metadata log")
+        raise ApiError(INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if (
         0 < len(name) <= NAME_LENGTH_MAX
         and name not in (".", "..")
