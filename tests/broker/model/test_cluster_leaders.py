@@ -40,7 +40,7 @@ from trionet.protocol.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from trionet.protocol.messages.fetch import PartitionData
-from trionet.protocol.messages.metadata import MetadataRequest
+from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from trionet.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -129,6 +129,32 @@ async def test_describe_cluster_reports_stopped_nodes_when_asked(
     assert 2 == response.controller_id
     assert (told or [(1, True), (2, False), (3, False)]) == sorted(
         (each.broker_id, each.is_fenced) for each in response.brokers
+    )
+
+
+async def test_clients_of_metadata_version_0_learn_that_a_replica_is_not_available(
+    broker: Broker, clients: dict[int, Client]
+) -> None:
+    """As by Kafka (MetadataRequestTest.testReplicaDownResponse); other versions have no error."""
+    leader = broker.leader("t", 0)
+    stopped = leader % 3 + 1
+    await broker.stop(stopped)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+
+    oldest, newer = [
+        (await clients[leader].call(request, version)).topics[0].partitions[0] for version in (0, 1)
+    ]
+
+    live = sorted({1, 2, 3} - {stopped})
+    assert (error_codes.REPLICA_NOT_AVAILABLE, live, live) == (
+        oldest.error_code,
+        sorted(oldest.replica_nodes),
+        sorted(oldest.isr_nodes),
+    )
+    assert (0, [1, 2, 3], live) == (
+        newer.error_code,
+        sorted(newer.replica_nodes),
+        sorted(newer.isr_nodes),
     )
 
 

@@ -157,16 +157,36 @@ def _describe(
     if isinstance(topic, metadata.MetadataResponseTopic):
         return topic  # already a response with an error
     leadership, kind = broker.cluster.leadership, metadata.MetadataResponsePartition
+    describe = _partition if call.version else _partition_of_live_replicas
     return metadata.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
         topic_authorized_operations=operations,
         partitions=call.elements(
-            map(partial(_partition, kind, leadership, topic.name), range(topic.partitions)),
+            map(partial(describe, kind, leadership, topic.name), range(topic.partitions)),
             topic.partitions,
         ),
     )
+
+
+def _partition_of_live_replicas(
+    kind: type[metadata.MetadataResponsePartition],
+    leadership: Leadership[tuple[str, int]],
+    topic: str,
+    index: int,
+) -> metadata.MetadataResponsePartition:
+    """Describe a partition to clients of version 0, which look up every replica's address.
+
+    As in Kafka, replicas that are not live are left out, and are an error.
+    """
+    partition = _partition(kind, leadership, topic, index)
+    offline = partition.offline_replicas
+    if offline:
+        partition.replica_nodes = [each for each in partition.replica_nodes if each not in offline]
+        partition.isr_nodes = [each for each in partition.isr_nodes if each not in offline]
+        partition.error_code = partition.error_code or error_codes.REPLICA_NOT_AVAILABLE
+    return partition
 
 
 def _partition(
