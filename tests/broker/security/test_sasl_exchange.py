@@ -213,7 +213,7 @@ def test_garbage_closes(garbage: bytes, after_handshake: bool) -> None:
 
 
 def test_api_versions_after_the_handshake_closes() -> None:
-    """A13: in either framing."""
+    """A13: in either framing; where frames are requests, after a response."""
     for version in (0, 1):
         begun = exchange()
         step(begun, handshake("PLAIN", version))
@@ -221,6 +221,34 @@ def test_api_versions_after_the_handshake_closes() -> None:
         ended = step(begun, api_versions())
 
         assert Progress.FAILED is ended.progress
+        assert bool(version) == bool(sent(ended))
+
+
+@pytest.mark.parametrize(
+    ("payload", "key", "version"),
+    [
+        (api_versions(), api_keys.API_VERSIONS, 3),
+        (handshake("PLAIN", 1), api_keys.SASL_HANDSHAKE, 1),
+    ],
+)
+def test_a_request_in_place_of_a_token_has_a_response(
+    payload: bytes, key: int, version: int
+) -> None:
+    begun = exchange()
+    step(begun, handshake("PLAIN"))
+
+    ended = step(begun, payload)
+
+    assert error_codes.ILLEGAL_SASL_STATE == response(ended, key, version).error_code
+    assert 0.25 == ended.delay_seconds
+    assert_closed(ended, begun, CloseReason.ILLEGAL_SASL_STATE, sent(ended))
+
+
+def test_other_requests_in_place_of_a_token_are_not_even_decoded() -> None:
+    begun = exchange()
+    step(begun, handshake("PLAIN"))
+
+    assert_closed(step(begun, METADATA), begun, CloseReason.ILLEGAL_SASL_STATE)
 
 
 def test_a_token_without_a_handshake_closes() -> None:

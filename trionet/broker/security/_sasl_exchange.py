@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from struct import Struct
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
 
@@ -46,6 +46,11 @@ _ELEMENTS_MAX = 1000
 _MESSAGE_CHARS_MAX = 8000
 
 _size = Struct(">i").pack
+
+_REJECTIONS: Final = {
+    api_keys.API_VERSIONS: ApiVersionsResponse,
+    api_keys.SASL_HANDSHAKE: SaslHandshakeResponse,
+}
 
 RespondToApiVersions = Callable[[ApiVersionsRequest | None, int], ApiVersionsResponse]
 """``(request, version) -> response``; the request is None if its version is not served."""
@@ -201,6 +206,7 @@ class SaslExchange:
             return self._failed(
                 CloseReason.ILLEGAL_SASL_STATE,
                 f"unexpected {api_keys.name_of(key)}, expected {state.value}",
+                self._illegal_state(head),
             )
         if key == api_keys.API_VERSIONS:
             return self._receive_api_versions(head, payload)
@@ -213,6 +219,17 @@ class SaslExchange:
         if key == api_keys.SASL_HANDSHAKE:
             return self._receive_handshake(head, head.codec, message)
         return self._receive_token(head, head.codec, message, now, now_ms)
+
+    def _illegal_state(self, head: _RequestHead) -> Send | None:
+        """Return the response to a request that came in place of a token; None if there is none.
+
+        Kafka responds to every API. Here only those do that a client may send before it is
+        authenticated.
+        """
+        kind = _REJECTIONS.get(head.key)
+        if self._state is not _State.TOKENS or kind is None or head.codec is None:
+            return None
+        return head.encode(head.codec, kind(error_code=error_codes.ILLEGAL_SASL_STATE))
 
     def _receive_api_versions(self, head: _RequestHead, payload: Frame) -> Step:
         codec = head.codec
