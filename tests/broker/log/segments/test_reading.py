@@ -399,6 +399,18 @@ async def test_newest_record_below_the_start_does_not_count(
     assert expected == timed.max_timestamp_offset()
 
 
+async def test_newest_record_is_found_where_that_of_its_batch_was_deleted(
+    directory: Directory,
+) -> None:
+    """The rest of the batch is older than another one, whose header has an older timestamp."""
+    timed = Log(directory, now_ms=NOW)
+    for timestamps in ((60, 5), (8, 7), (9,)):
+        timed.append(timed_batch(*timestamps), NOW)
+    await timed.delete_before(1)
+
+    assert OffsetAndTimestamp(4, 9) == timed.max_timestamp_offset()
+
+
 def test_compressed_records_are_looked_into(directory: Directory) -> None:
     timed = Log(directory, now_ms=NOW)
     rows: list[NewRecord] = [(time, None, b"value" * 20, []) for time in (10, 20, 30)]
@@ -431,15 +443,18 @@ def test_batch_that_cannot_be_decoded_is_found_as_a_whole(directory: Directory) 
     st.integers(0, 31),
     st.sampled_from([1, 100, 4096]),
     st.sampled_from([400, 10**6]),
+    st.integers(0, 60),
 )
 def test_any_look_up_finds_what_a_list_would(
-    batches: list[list[int]], wanted: int, interval: int, segment_bytes: int
+    batches: list[list[int]], wanted: int, interval: int, segment_bytes: int, start_offset: int
 ) -> None:
     config = LogConfig(index_interval_bytes=interval, segment_bytes=segment_bytes)
     timed = Log(MemoryDirectory(), config, now_ms=NOW)
     for timestamps in batches:
         timed.append(timed_batch(*timestamps), NOW)
     records = list(enumerate(timestamp for timestamps in batches for timestamp in timestamps))
+    timed.start_offset = min(start_offset, len(records))
+    records = records[timed.start_offset :]
 
     first = next((record for record in records if record[1] >= wanted), None)
     newest = max(records, key=lambda record: record[1], default=None)

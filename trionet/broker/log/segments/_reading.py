@@ -193,11 +193,11 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
         timestamp, offset = segment.newest
         if timestamp < 0 or (best is not None and timestamp <= best.timestamp):
             continue
-        # If the newest record was deleted, or removed by compaction, which may keep the timestamp
-        # in the header of an empty batch: the newest that remains.
-        records = _records_at(segment, offset, start_offset) or _records_at(
-            segment, _newest_left(segment, start_offset), start_offset
-        )
+        records = _records_at(segment, offset, start_offset)
+        if all(record.timestamp < timestamp for record in records):
+            # The newest record was deleted, perhaps without the rest of its batch, or removed by
+            # compaction, which may keep the timestamp in the header of an empty batch.
+            records = _newest_left(segment, start_offset)
         if records:
             # max() keeps the first of equals.
             best = max([*([best] if best else []), *records], key=lambda record: record.timestamp)
@@ -238,18 +238,22 @@ def beginnings_before(
     return offsets
 
 
-def _newest_left(segment: Segment, start_offset: int) -> int:
-    """Return the last offset of the batch with the greatest timestamp, or -1.
+def _newest_left(segment: Segment, start_offset: int) -> list[OffsetAndTimestamp]:
+    """Return the records from ``start_offset`` on of the batches that may have the newest one.
 
-    Only batches with records count that end at or after ``start_offset``.
+    They are the batch in which the log starts, whose header may have the timestamp of a deleted
+    record, and of the others the first one with the greatest timestamp.
     """
+    records: list[OffsetAndTimestamp] = []
     offset, timestamp = -1, -1
     for place in segment.places_from(start_offset):
-        if place.last_offset >= start_offset:
-            header = header_at(segment.file, place.position)
-            if header.count and header.max_timestamp > timestamp:
-                offset, timestamp = place.last_offset, header.max_timestamp
-    return offset
+        if place.base_offset < start_offset:
+            records += _records_at(segment, place.last_offset, start_offset)
+            continue
+        header = header_at(segment.file, place.position)
+        if header.count and header.max_timestamp > timestamp:
+            offset, timestamp = place.last_offset, header.max_timestamp
+    return records + _records_at(segment, offset, start_offset)
 
 
 def _times(segment: Segment, place: BatchPlace, header: BatchHeader) -> list[OffsetAndTimestamp]:
