@@ -138,6 +138,7 @@ def fetch_request(
     forgotten: Mapping[Any, Sequence[int]] | None = None,
     isolation_level: int = 0,
     leader_epoch: int = -1,
+    last_fetched_epoch: int = -1,
 ) -> FetchRequest:
     """A Fetch.
 
@@ -151,6 +152,7 @@ def fetch_request(
         forgotten: what leaves the session.
         isolation_level: 1 reads committed records only.
         leader_epoch: the current one, as the consumer knows it.
+        last_fetched_epoch: that of the record before the offset, as the consumer has read it.
     """
     return FetchRequest(
         max_wait_ms=max_wait_ms,
@@ -168,6 +170,7 @@ def fetch_request(
                         fetch_offset=offset,
                         partition_max_bytes=partition_max_bytes,
                         current_leader_epoch=leader_epoch,
+                        last_fetched_epoch=last_fetched_epoch,
                     )
                     for index, offset in partitions.items()
                 ],

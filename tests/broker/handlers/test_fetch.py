@@ -141,6 +141,103 @@ async def test_the_leader_epoch_is_0(client: Client, epoch: int, code: int) -> N
     assert code == data.error_code
 
 
+async def two_epochs(broker: Broker, client: Client) -> None:
+    """Epoch 0 with the offsets 0 and 1, and epoch 4 with the offset 2."""
+    await create_topic(client, "t")
+    await append(client, b"a", b"b")
+    await log_of(broker, "t").begin_epoch(4)
+    await append(client, b"c")
+
+
+@pytest.mark.parametrize(
+    ("last_fetched_epoch", "offset", "diverging"),
+    [
+        (-1, 3, None),
+        (0, 2, None),
+        (4, 3, None),
+        (0, 3, (0, 2)),
+        (2, 2, (0, 2)),  # an epoch without records here
+    ],
+)
+async def test_a_consumer_learns_where_its_epoch_ends(
+    broker: Broker,
+    client: Client,
+    last_fetched_epoch: int,
+    offset: int,
+    diverging: tuple[int, int] | None,
+) -> None:
+    await two_epochs(broker, client)
+
+    data = await fetch(
+        client,
+        "t",
+        offset,
+        last_fetched_epoch=last_fetched_epoch,
+        max_wait_ms=FOREVER_MS if diverging else 0,
+    )
+
+    assert error_codes.NONE == data.error_code
+    found = data.diverging_epoch
+    assert diverging == (found and (found.epoch, found.end_offset))
+    if diverging:
+        assert (0, 3) == (size_of(data), data.high_watermark)
+
+
+@pytest.mark.parametrize(
+    ("last_fetched_epoch", "offset"), [(5, 3), (0, -1)], ids=["unknown epoch", "before the start"]
+)
+async def test_an_epoch_without_an_end_is_out_of_range(
+    broker: Broker, client: Client, last_fetched_epoch: int, offset: int
+) -> None:
+    await two_epochs(broker, client)
+
+    data = await fetch(client, "t", offset, last_fetched_epoch=last_fetched_epoch)
+
+    assert error_codes.OFFSET_OUT_OF_RANGE == data.error_code
+
+
+async def test_a_session_reports_the_end_of_an_epoch_until_the_consumer_has_truncated(
+    broker: Broker, client: Client
+) -> None:
+    await two_epochs(broker, client)
+    first = await client.call(fetch_request({"t": {0: 3}}, session=(0, 0)), 12)
+    session = first.session_id
+
+    async def again(epoch: int, topics: dict[str, dict[int, int]], last_epoch: int = -1) -> Any:
+        request = fetch_request(topics, session=(session, epoch), last_fetched_epoch=last_epoch)
+        return (await client.call(request, 12)).responses
+
+    [found] = await again(1, {"t": {0: 3}}, 0)
+    [repeated] = await again(2, {})
+    [truncated] = await again(3, {"t": {0: 2}}, 0)
+
+    assert [2, 2] == [each.partitions[0].diverging_epoch.end_offset for each in (found, repeated)]
+    assert truncated.partitions[0].diverging_epoch is None
+    assert [b"c"] == values_of(truncated.partitions[0])
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+async def test_partitions_are_in_the_order_of_the_request(client: Client, by_id: bool) -> None:
+    """A response repeats a topic where the request does, as that of Kafka."""
+    names = ["a", "b"]
+    ids = [(await create_topic(client, name, partitions=3)).topic_id for name in names]
+    a, b = ids if by_id else names
+    order = [(a, 2), (b, 0), (a, 0), (a, 1), (b, 2), (a, 2)]
+    request = fetch_request({})
+    for topic, index in order:
+        request.topics += fetch_request({topic: {index: 0}}).topics
+
+    response = await client.call(request, FETCH_BY_ID if by_id else 12)
+
+    assert [(a, [2]), (b, [0]), (a, [0, 1]), (b, [2])] == [
+        (
+            topic.topic_id if by_id else topic.topic,
+            [each.partition_index for each in topic.partitions],
+        )
+        for topic in response.responses
+    ]
+
+
 @pytest.mark.parametrize("version", [4, 14, 15, 18])
 async def test_followers_are_refused(client: Client, version: int) -> None:
     topic_id = (await create_topic(client, "t")).topic_id

@@ -36,6 +36,7 @@ from ...protocol import api_keys, error_codes
 from ...protocol._wire import new
 from ...protocol.messages.fetch import (
     AbortedTransaction,
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -59,8 +60,6 @@ FORMAT_1_SINCE: Final = 2
 # Before this version, messages are truncated at the limit of the partition (KIP-74). Batches are
 # always read completely, since they must be converted.
 WHOLE_MESSAGE_SINCE: Final = 3
-# Older clients cannot read a topic that is compressed with zstd, and get an error (KIP-110).
-ZSTD_SINCE: Final = 10
 # Ranges up to this size are read and sent with the rest of the response. This takes a system call
 # but saves a packet and a sendfile call, which takes as long as five other system calls.
 COPIED_BYTES_MAX: Final = 16 * 1024
@@ -117,6 +116,7 @@ class _Reader:
         results: the results by partition, in the order in which the partitions were read.
         size: the total size of the records, in bytes.
         has_error: whether a partition has an error.
+        has_diverged: whether the client has read records of a partition that the log has lost.
         reads_old_segments: whether records are from a segment before the active one, so that more
             follow without any append.
         cold_partitions: the partitions whose records are not in the page cache, with their logs.
@@ -127,6 +127,7 @@ class _Reader:
         "_call",
         "_request",
         "cold_partitions",
+        "has_diverged",
         "has_error",
         "reads_old_segments",
         "results",
@@ -140,6 +141,7 @@ class _Reader:
         self.results: dict[FetchedPartition, PartitionData] = {}
         self.size = 0
         self.has_error = False
+        self.has_diverged = False
         self.reads_old_segments = False
         self.cold_partitions: list[tuple[FetchedPartition, Log]] = []
 
@@ -151,8 +153,6 @@ class _Reader:
                 topic, index = partition.key
                 log = self._broker.find_log(topic, index, partition.current_leader_epoch)
                 self._check_replica()
-                if self._call.version < ZSTD_SINCE and log.config.compression_type == "zstd":
-                    raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE)
                 with storage_errors():
                     self._read(partition, log, data)
             except ApiError as error:
@@ -286,6 +286,8 @@ class _Reader:
 
     def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
         self._describe(log, data)
+        if partition.last_fetched_epoch >= 0 and self._has_diverged(partition, log, data):
+            return
         limit = self._limit(partition)
         if limit <= 0 and self.size:
             return
@@ -303,6 +305,22 @@ class _Reader:
         if read.records.count and not log.is_active(read.segment):
             self.reads_old_segments = True
         self._add_aborted(partition, log, read, data)
+
+    def _has_diverged(self, partition: FetchedPartition, log: Log, data: PartitionData) -> bool:
+        """Compare the epoch of the last record that the client has read with the log (KIP-595).
+
+        If the epoch ends before the client's position, ``data`` says where; the client truncates
+        what it has read and continues from there.
+        """
+        epoch, end_offset = log.end_of_epoch(partition.last_fetched_epoch)
+        if epoch < 0 or partition.fetch_offset < log.start_offset:
+            raise ApiError(error_codes.OFFSET_OUT_OF_RANGE)
+        if epoch == partition.last_fetched_epoch and partition.fetch_offset <= end_offset:
+            return False
+        self.has_diverged = True
+        partition.high_watermark = -1  # news in any session
+        data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return True
 
     def _limit(self, partition: FetchedPartition) -> int:
         left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self.size
@@ -354,7 +372,9 @@ class Fetch:
     def must_wait(self) -> bool:
         """Whether too few bytes were read, and nothing requires an immediate response."""
         reader, request = self.reader, self._request
-        if reader.has_error or reader.cold_partitions or request.max_wait_ms <= 0:
+        if reader.has_error or reader.has_diverged:
+            return False
+        if reader.cold_partitions or request.max_wait_ms <= 0:
             return False
         # A range ends with its segment (Kafka: DelayedFetch, case F).
         if reader.reads_old_segments:
@@ -512,17 +532,22 @@ class _PartialResponse:
     may be long after the response, and the records would stay in memory with it.
     """
 
-    __slots__ = ("_by_topic", "_context", "_leaders", "_response")
+    __slots__ = ("_context", "_leaders", "_name", "_partitions", "_response")
 
     def __init__(self, context: FetchContext, leaders: CurrentLeaders | None) -> None:
         self._context = context
         self._leaders = leaders
         self._response = FetchResponse(session_id=context.session_id)
-        self._by_topic: dict[str | bytes, FetchableTopicResponse] = {}
+        # The topic to which the last result was added.
+        self._name: str | bytes | None = None
+        self._partitions: list[PartitionData] = []
 
     def add(self, results: dict[FetchedPartition, PartitionData]) -> None:
-        """Add results to the response; an incremental fetch omits unchanged partitions."""
-        context, by_topic, leaders = self._context, self._by_topic, self._leaders
+        """Add results to the response; an incremental fetch omits unchanged partitions.
+
+        Their order stays, so that a topic is repeated if others are between its partitions.
+        """
+        context, leaders = self._context, self._leaders
         is_incremental, session = context.is_incremental, context.session
         for partition, data in results.items():
             if leaders is not None and data.error_code:
@@ -535,15 +560,15 @@ class _PartialResponse:
             if session is not None and data.records:
                 session.served(partition.key)
             name = partition.key[0]
-            topic = by_topic.get(name)
-            if topic is None:
-                topic = by_topic[name] = FetchableTopicResponse()
+            if name != self._name:
+                topic = FetchableTopicResponse()
                 if isinstance(name, bytes):
                     topic.topic_id = name
                 else:
                     topic.topic = name
                 self._response.responses.append(topic)
-            topic.partitions.append(data)
+                self._name, self._partitions = name, topic.partitions
+            self._partitions.append(data)
 
     def finished(self) -> FetchResponse:
         """Return the response."""

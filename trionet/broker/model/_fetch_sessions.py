@@ -69,17 +69,24 @@ class FetchedPartition:
         "fetch_offset",
         "high_watermark",
         "key",
+        "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
     )
 
     def __init__(
-        self, key: PartitionKey, fetch_offset: int, max_bytes: int, current_leader_epoch: int
+        self,
+        key: PartitionKey,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int,
+        last_fetched_epoch: int = -1,
     ) -> None:
         self.key = key
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
         self.high_watermark = -1
         self.log_start_offset = -1
 
@@ -210,6 +217,7 @@ class FetchSessionCache:
                         requested.fetch_offset,
                         requested.partition_max_bytes,
                         requested.current_leader_epoch,
+                        requested.last_fetched_epoch,
                     )
             return self._full(request, partitions, uses_topic_ids, now)
         session = self._continue(request, uses_topic_ids, now)
@@ -342,6 +350,7 @@ class FetchSessionCache:
             known.fetch_offset = requested.fetch_offset
             known.max_bytes = requested.max_bytes
             known.current_leader_epoch = requested.current_leader_epoch
+            known.last_fetched_epoch = requested.last_fetched_epoch
             return
         if not self._is_kept(session) or self.elements >= self._elements_max:
             # The consumer starts over, without a session if the cache is still full.
@@ -364,6 +373,7 @@ def _partitions(request: FetchRequest, uses_topic_ids: bool) -> Iterator[Fetched
                 requested.fetch_offset,
                 requested.partition_max_bytes,
                 requested.current_leader_epoch,
+                requested.last_fetched_epoch,
             )
 
 
