@@ -383,6 +383,15 @@ async def test_from_version_10_on_by_the_ids_of_topics(client: Client) -> None:
     }
 
 
+async def test_unknown_ids_are_the_last_of_a_response_as_in_that_of_kafka(client: Client) -> None:
+    t, u = [(await create_topic(client, name)).topic_id for name in "tu"]
+    one, other = b"\1" * 16, b"\2" * 16
+
+    answers = await ask_many(client, {"g": {one: [0, 1], u: [0], other: [0], t: [0]}}, 10)
+
+    assert [(u, 0), (t, 0), (one, 0), (one, 1), (other, 0)] == list(answers["g"])
+
+
 async def test_a_topic_that_has_no_id_any_more_is_left_out(broker: Broker, client: Client) -> None:
     """Its offsets should have gone with it, but could not."""
     u = (await create_topic(client, "u")).topic_id

@@ -361,11 +361,27 @@ async def _group(
     requested = group.topics
     if requested is None:
         requested = await _all_topics(broker, offsets, call)
+    elif call.version >= TOPIC_ID_VERSION:
+        requested = await _unknown_last(broker, requested, call)
     unstable = _unstable(broker, group.group_id, require_stable)
     topics = (_topic(broker, call, offsets, unstable, each) for each in requested)
     return offset_fetch.OffsetFetchResponseGroup(
         group_id=group.group_id, topics=call.elements(topics, len(requested))
     )
+
+
+async def _unknown_last(
+    broker: BrokerState, requested: list[offset_fetch.OffsetFetchRequestTopics], call: Call
+) -> list[offset_fetch.OffsetFetchRequestTopics]:
+    """Return the topics in the order of Kafka's response: those with unknown ids are the last."""
+    known: list[offset_fetch.OffsetFetchRequestTopics] = []
+    unknown: list[offset_fetch.OffsetFetchRequestTopics] = []
+    for topic in requested:
+        if call.must_pause():
+            await call.pause()
+        is_known = broker.topics.by_id(topic.topic_id) is not None
+        (known if is_known else unknown).append(topic)
+    return known + unknown
 
 
 def _unstable(broker: BrokerState, group_id: str, require_stable: bool) -> Collection[Partition]:
