@@ -760,6 +760,25 @@ async def test_records_of_an_aborted_epoch_without_a_marker_are_aborted(
         assert "records of an old epoch of transactional id 'x' have no marker" in caplog.text
 
 
+async def test_also_after_a_marker_of_an_administrator_with_a_higher_coordinator_epoch(
+    rig: Transacting,
+) -> None:
+    producer = await rig.initialized("x")
+    rig.logs[T1].append_marker(
+        *producer,
+        is_commit=False,
+        coordinator_epoch=99,
+        transaction_version=TV1,
+        now_ms=START_MS,
+    )
+    _lost_marker(rig, producer, T1)
+    await rig.initialized("x")
+
+    async with restarted(rig) as again:
+        assert {b"lost": False} == again.fates(T1)
+        assert 100 == again.logs[T1].coordinator_epoch
+
+
 async def test_what_went_on_waits_for_a_marker_that_was_lost(rig: Transacting) -> None:
     """The decision may not be forgotten before, and the transaction must not lose a part."""
     producer = await rig.initialized("x")
