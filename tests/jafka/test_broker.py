@@ -154,12 +154,54 @@ async def test_no_name_leads_out_of_the_folder(tmp_path: Path, topic: str) -> No
     assert {".lock", CLEAN_STOP} == set(os.listdir(data))
 
 
-async def test_a_name_that_is_too_long_for_the_disk_closes(tmp_path: Path) -> None:
+TOO_LONG = "would have names of up to 256 bytes; allowed: 255"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *(CreaterRequest("a" * 254, count, 1) for count in (0, 1)),
+        CreaterRequest("a" * 253, 11, 1),
+        CreaterRequest("主" * 84 + "ab", 1, 1),
+        ProducerRequest("a" * 254, 0, HELLO),
+    ],
+    ids=["0 partitions", "1 partition", "11 partitions", "bytes, not characters", "produce"],
+)
+async def test_a_topic_whose_folders_could_not_be_created_is_refused(
+    request_: CreaterRequest | ProducerRequest, caplog: pytest.LogCaptureFixture
+) -> None:
     """7: 255 characters are legal, but not as the name of a folder; the broker goes on."""
-    async with open_jafka_broker(log_dir=tmp_path) as broker:
+    async with open_jafka_broker() as broker:
         with await connect(broker) as peer, await connect(broker) as other:
-            assert await peer.is_closed_by(ProducerRequest("主" * 255, 0, HELLO))
+            assert await peer.is_closed_by(request_)
             await other.produce(HELLO)
+
+    assert TOO_LONG in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("topic", "partitions"), [("a" * 253, 10), ("a" * 252, 11), ("主" * 84 + "a", 1)]
+)
+async def test_the_longest_names_of_folders_can_be_written(topic: str, partitions: int) -> None:
+    async with open_jafka_broker() as broker:
+        with await connect(broker) as peer, await connect(broker) as other:
+            assert partitions == await peer.create(partitions, topic)
+            await peer.produce(HELLO, topic, partitions - 1)
+            assert (0, HELLO) == await peer.fetch(topic=topic, partition=partitions - 1)
+            more = 1001 if partitions == 11 else 101
+            assert await other.is_closed_by(CreaterRequest(topic, more, 1))
+
+
+async def test_a_setting_cannot_give_a_topic_folders_that_could_not_be_created(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topic = "a" * 253
+    async with open_jafka_broker(topic_partition_count_map=f"{topic}:11") as broker:
+        with await connect(broker) as peer:
+            assert await peer.is_closed_by(ProducerRequest(topic, 0, HELLO))
+        assert {} == broker.ends()
+
+    assert TOO_LONG in caplog.text
 
 
 RARELY = {"log.default.flush.scheduler.interval.ms": 3_600_000}

@@ -39,6 +39,8 @@ CLEAN_STOP: Final = ".jafka_cleanshutdown"
 _LOCK: Final = ".lock"
 _ILLEGAL: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 _NAME_UNITS_MAX: Final = 255
+# The limit of nearly every file system.
+_FOLDER_BYTES_MAX: Final = 255
 _MS_PER_HOUR: Final = 3_600_000
 
 
@@ -54,6 +56,15 @@ def is_legal(topic: str) -> bool:
         and _ILLEGAL.search(topic) is None
         and (os.name != "nt" or not set('\\:<>"|?*') & set(topic))
     )
+
+
+def _check_folder_names(topic: str, partitions: int) -> None:
+    longest = len(os.fsencode(f"{topic}-{max(partitions, 1) - 1}"))
+    if longest > _FOLDER_BYTES_MAX:
+        raise ValueError(
+            f"the folders of {counted(partitions, 'partition')} of topic {topic!r} would have names"
+            f" of up to {longest} bytes; allowed: {_FOLDER_BYTES_MAX}"
+        )
 
 
 def _check_descriptors(topic: str, partitions: int) -> None:
@@ -165,7 +176,7 @@ class Topics:
         The logs are created when the topic is next produced to.
 
         Raises:
-            ValueError: the number is not allowed.
+            ValueError: the number is not allowed, or the names of folders would be too long.
             OSError: the process may not have a file descriptor for each log.
         """
         count = self.partition_count(topic)
@@ -174,6 +185,7 @@ class Topics:
                 f"topic {topic!r} cannot have {partitions} partitions; allowed: 0 to"
                 f" {PARTITIONS_MAX}"
             )
+        _check_folder_names(topic, max(partitions, count))
         if partitions <= count:
             return count
         _check_descriptors(topic, partitions)
@@ -209,6 +221,7 @@ class Topics:
         """Return the log of a partition, creating the logs of all partitions if it has none.
 
         Raises:
+            ValueError: the names of folders would be too long.
             OSError: a log cannot be created.
         """
         log = self.logs.get(topic, {}).get(partition)
@@ -218,6 +231,7 @@ class Topics:
             logs = self.logs.get(topic, {})
             if partition not in logs:
                 count = self.partition_count(topic)
+                _check_folder_names(topic, count)
                 _check_descriptors(topic, count)
                 missing = [each for each in range(count) if each not in logs]
                 # What the thread makes is added here: others may be iterating over the logs.
