@@ -170,6 +170,26 @@ async def test_the_limit_is_a_setting() -> None:
         assert {("t", 0): too_large} == await commit(client, {"t": {0: 6}}, metadata="abcd")
 
 
+@pytest.mark.parametrize(
+    ("metadata", "is_too_large"),
+    [
+        ("📎" * 2, False),
+        ("📎" * 2 + "x", True),
+        ("📎" * 3, True),
+        ("ää" * 2, False),
+        ("äääää", True),
+    ],
+)
+async def test_the_limit_counts_utf_16_units(metadata: str, is_too_large: bool) -> None:
+    """As Kafka does, which counts Java's characters."""
+    async with broker_client(offset_metadata_max_bytes=4) as client:
+        await create_topic(client, "t")
+
+        [code] = (await commit(client, {"t": {0: 5}}, metadata=metadata)).values()
+
+    assert (error_codes.OFFSET_METADATA_TOO_LARGE if is_too_large else 0) == code
+
+
 @pytest.mark.parametrize("version", range(10))
 async def test_null_metadata_is_none(client: Client, version: int) -> None:
     await create_topic(client, "t")

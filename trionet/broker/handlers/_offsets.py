@@ -46,7 +46,7 @@ async def handle_offset_commit(
     """
     call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
     now_ms = broker.now_ms()
-    metadata_bytes_max = broker.config.integer("offset.metadata.max.bytes")
+    metadata_length_max = broker.config.integer("offset.metadata.max.bytes")
     retention_ms = request.retention_time_ms
     expires_at_ms = min(now_ms + retention_ms, _NEVER_MS) if retention_ms >= 0 else None
     offsets: dict[Partition, CommittedOffset] = {}
@@ -68,7 +68,7 @@ async def handle_offset_commit(
         for each in topic.partitions:
             if call.must_pause():
                 await call.pause()
-            error_code = _check(broker, name, each, metadata_bytes_max)
+            error_code = _check(broker, name, each, metadata_length_max)
             has_known = has_known or error_code not in _UNKNOWN
             if not error_code and name is not None:
                 offsets[name, each.partition_index] = CommittedOffset(
@@ -119,15 +119,22 @@ def _check(
     name: str | None,
     each: offset_commit.OffsetCommitRequestPartition
     | txn_offset_commit.TxnOffsetCommitRequestPartition,
-    metadata_bytes_max: int,
+    metadata_length_max: int,
 ) -> int:
     if name is None:
         return error_codes.UNKNOWN_TOPIC_ID
     if broker.get_log(name, each.partition_index) is None:
         return error_codes.UNKNOWN_TOPIC_OR_PARTITION
-    if len(each.committed_metadata or "") > metadata_bytes_max:
+    if _is_longer(each.committed_metadata or "", metadata_length_max):
         return error_codes.OFFSET_METADATA_TOO_LARGE
     return error_codes.NONE
+
+
+def _is_longer(metadata: str, length_max: int) -> bool:
+    """Return whether a text is longer than the limit in UTF-16 units, which Kafka counts."""
+    if 2 * len(metadata) <= length_max:
+        return False
+    return len(metadata.encode("utf-16-le")) // 2 > length_max
 
 
 def _respond(call: Call, response: offset_commit.OffsetCommitResponse, error_code: int) -> None:
@@ -181,7 +188,7 @@ async def handle_txn_offset_commit(
     """
     call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
     now_ms = broker.now_ms()
-    metadata_bytes_max = broker.config.integer("offset.metadata.max.bytes")
+    metadata_length_max = broker.config.integer("offset.metadata.max.bytes")
     offsets: dict[Partition, CommittedOffset] = {}
     topics = []
     found: dict[str, Topic | None] = {}
@@ -194,7 +201,7 @@ async def handle_txn_offset_commit(
         for each in topic.partitions:
             if call.must_pause():
                 await call.pause()
-            error_code = _check(broker, topic.name, each, metadata_bytes_max)
+            error_code = _check(broker, topic.name, each, metadata_length_max)
             has_known = has_known or error_code not in _UNKNOWN
             if not error_code:
                 offsets[topic.name, each.partition_index] = CommittedOffset(
