@@ -21,6 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.groups._committed_offsets import CommittedOffset, put_offsets
+from trionet.broker.groups._pending_offsets import put_pending
 from trionet.broker.model._topic_registry import TopicRegistry, check_topic_name, is_internal
 from trionet.broker.model._topic_store import PARTITIONS_MAX, PendingFolders, Topic, new_uuid
 from trionet.broker.storage._database import (
@@ -110,6 +112,58 @@ async def test_what_no_writer_can_have_begun_is_ignored(
 
     assert [PendingFolders(*good)] == registry.pending_folders
     assert what in caplog.text
+
+
+OFFSETS = ("committed_offset", "pending_offset")
+
+
+def groups_with_offsets(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    return {
+        table: [topic for (topic,) in connection.execute(f"SELECT topic FROM {table}")]
+        for table in OFFSETS
+    }
+
+
+def commit_both(topic: str, connection: sqlite3.Connection) -> None:
+    """A committed offset and one that waits for the end of its transaction."""
+    offset = CommittedOffset(5, -1, "", 0)
+    for statements in (
+        put_offsets("g", {(topic, 0): offset}),
+        put_pending(7, "g", 1, {(topic, 0): offset}),
+    ):
+        for _ in statements(connection):
+            pass
+
+
+async def test_all_offsets_of_a_topic_are_deleted_with_it() -> None:
+    """In one transaction: after a crash, none may be committed to a new topic of the name."""
+    async with open_database(IN_MEMORY) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+        topic = await registry.create("t")
+        await registry.create("other")
+        for name in ("t", "other"):
+            await database.transaction(partial(commit_both, name))
+
+        await registry.delete(topic)
+
+        left = await database.transaction(groups_with_offsets)
+
+    assert {table: ["other"] for table in OFFSETS} == left
+
+
+async def test_offsets_that_were_stored_after_their_topic_was_deleted_are_deleted() -> None:
+    """Their commits were waiting while the topic was deleted, and the broker was killed then."""
+    async with open_database(IN_MEMORY) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+        await registry.create("t")
+        for name in ("t", "gone"):
+            await database.transaction(partial(commit_both, name))
+
+        await TopicRegistry.load(database, CONFIG)
+
+        left = await database.transaction(groups_with_offsets)
+
+    assert {table: ["t"] for table in OFFSETS} == left
 
 
 async def test_a_setting_that_is_no_setting_costs_that_setting(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PARTITIONS_MAX: Final = 10_000
 
 _CLUSTER_ID: Final = "cluster.id"
+_OFFSET_TABLES: Final = ("committed_offset", "pending_offset")
 
 _ID: Final = blob_of(16)
 _NUMBER: Final = integer(0, PARTITIONS_MAX - 1)
@@ -104,6 +105,11 @@ class PendingFolders:
 
 def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
     """Read the cluster id, generating it if needed, and all topics in order of creation."""
+    # Of commits that were stored just after the deletion of their topic, and before a crash.
+    for table in _OFFSET_TABLES:
+        connection.execute(
+            f"DELETE FROM {table} WHERE topic NOT IN (SELECT name FROM topic)"  # noqa: S608 - ours
+        )
     cluster_id = read_property(connection, _CLUSTER_ID, str)
     if cluster_id is None:
         cluster_id = uuid_text(new_uuid(rng))
@@ -204,7 +210,9 @@ def delete(connection: Connection, topic: Topic) -> None:
     _add_pending_folders(connection, topic, 0, topic.partitions)
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
     # In the same transaction, so that no crash leaves them to a later topic of this name.
-    connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic.name,))
+    for table in _OFFSET_TABLES:
+        query = f"DELETE FROM {table} WHERE topic = ?"  # noqa: S608 - ours
+        connection.execute(query, (topic.name,))
 
 
 def new_uuid(rng: random.Random = SYSTEM.rng) -> bytes:
