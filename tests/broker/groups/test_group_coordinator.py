@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -337,6 +338,104 @@ async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_ti
         assert SyncGroupResponse(error_code=error_codes.NOT_COORDINATOR) == await synced.answer()
         assert {} == it.coordinator._timers.scheduled
         assert ["g"] == list(other.groups) == list(other._timers.scheduled)
+
+
+def next_node(it: Coordinating) -> Coordinating:
+    """The coordinator of another node, to which all groups move."""
+    config = BrokerConfig.from_settings({"group.initial.rebalance.delay.ms": 0})
+    other = GroupCoordinator(config, it.store, virtual_ms)
+    it.coordinator.hand_over(lambda _: other)
+    return Coordinating(other, it.database, it.store, it.writes)
+
+
+async def test_who_starts_anew_before_the_first_generation_can_join_at_the_next_node() -> None:
+    """A static member that was in no generation is not stored, and so is unknown there."""
+    async with coordinating(group_initial_rebalance_delay_ms=60_000) as it:
+        it.join(instance="i")
+        again = it.join(instance="i")
+        there = next_node(it)
+
+        joined = await there.join(instance="i").answer()
+
+        assert error_codes.NOT_COORDINATOR == (await again.answer()).error_code
+        assert (0, 1) == (joined.error_code, joined.generation_id)
+        assert [joined.member_id] == [each.id for each in there.coordinator.groups["g"].members]
+
+
+async def test_who_starts_anew_before_its_first_generation_is_dropped_by_the_next_node() -> None:
+    async with coordinating() as it:
+        known = await it.stable(instance="known")
+        it.join(instance="new", protocols={"range": b"", "other": b""})
+        it.join(instance="new", protocols={"range": b"", "other": b""})
+
+        there = next_node(it)
+
+        assert [known.member_id] == [each.id for each in there.coordinator.groups["g"].members]
+
+
+async def test_the_retention_of_an_empty_group_goes_on_at_the_next_node(
+    autojump_clock: MockClock,
+) -> None:
+    async with coordinating() as it:
+        joined = await it.stable()
+        caller = Caller(joined.member_id, None, joined.generation_id)
+        await it.commit(("t", 0, 5), caller=caller).answer()
+        it.coordinator.leave("g", [(joined.member_id, None)])
+        await trio.sleep(40_000)
+
+        there = next_node(it)
+        await trio.sleep(40_000)
+        there.coordinator.expire_offsets(86_400_000)
+        await it.writes.flush()
+        assert {("t", 0): 5} == there.offsets()
+
+        await trio.sleep(7_000)
+        there.coordinator.expire_offsets(86_400_000)
+        await it.writes.flush()
+        assert {} == there.offsets()
+        assert there.state() is None
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+async def test_a_group_that_moves_while_it_is_deleted_does_not_come_back(is_broken: bool) -> None:
+    """Else it would take the place of a new one of its name at the next move."""
+    async with coordinating() as it, contextlib.AsyncExitStack() as stack:
+        await it.commit(("t", 0, 5)).answer()
+        if is_broken:
+            await stack.enter_async_context(it.broken("committed_offset"))
+        deleted = it.delete()
+        there = next_node(it)
+        refused = await there.join().answer()
+        code = await deleted.answer()
+        await it.writes.flush()
+        await stack.aclose()
+
+        assert error_codes.COORDINATOR_NOT_AVAILABLE == refused.error_code
+        assert {} == it.coordinator.groups
+        if is_broken:
+            assert error_codes.COORDINATOR_NOT_AVAILABLE == code
+            assert GroupState.EMPTY is there.state()
+            assert {("t", 0): 5} == there.offsets()
+        else:
+            assert 0 == code
+            assert there.state() is None
+        joined = await there.stable()
+        it.coordinator.hand_over(lambda _: there.coordinator)
+        assert 0 == there.heartbeat(joined)
+
+
+async def test_a_group_that_could_not_be_deleted_while_it_had_no_node_is_there_again() -> None:
+    async with coordinating() as it:
+        await it.commit(("t", 0, 5)).answer()
+        async with it.broken("committed_offset"):
+            deleted = it.delete()
+            it.coordinator.hand_over(lambda _: None)
+            assert error_codes.COORDINATOR_NOT_AVAILABLE == await deleted.answer()
+
+        there = next_node(it)
+
+        assert GroupState.EMPTY is there.state()
+        assert 0 == await there.delete().answer()
 
 
 # Groups that Kafka could not write: the figures are those of a real Apache Kafka 4.3.1.

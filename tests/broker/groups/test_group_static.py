@@ -142,6 +142,71 @@ def test_it_has_to_try_again_if_its_new_id_could_not_be_stored() -> None:
     assert (STABLE, [leader, "j-4"]) == (rig.state, rig.members)
 
 
+def test_its_old_id_counts_again_if_its_new_one_could_not_be_stored() -> None:
+    """It is the one that a broker that is killed now would know."""
+    rig = GroupRig()
+    leader, follower = settled(rig)
+    rig.stores = False
+    rig.join(instance="i", protocols={"range": b"new", "sticky": b""})
+
+    rig.store(error_codes.COORDINATOR_NOT_AVAILABLE)
+
+    assert (STABLE, [leader, follower], leader) == (rig.state, rig.members, rig.leader)
+    assert 0 == rig.heartbeat(leader, instance="i")
+    assert FENCED_INSTANCE_ID == rig.heartbeat("i-3", instance="i")
+    assert b"of i-1" == rig.sync(leader, instance="i").answer.assignment
+    assert {"range": b""} == rig.member(leader).protocols
+    assert rig.now + 10 == rig.member(leader).expires_at
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stays"),
+    [(True, True, "j-4"), (True, False, "j-3"), (False, True, "j-4"), (False, False, "j-2")],
+)
+def test_of_two_that_replace_it_the_last_one_that_is_stored_stays(
+    first: bool, second: bool, stays: str
+) -> None:
+    rig = GroupRig()
+    leader, _follower = settled(rig)
+    rig.stores = False
+    rig.join(instance="j")
+    rig.join(instance="j")
+
+    for is_stored in (first, second):
+        rig.store(0 if is_stored else error_codes.COORDINATOR_NOT_AVAILABLE)
+
+    assert (STABLE, [leader, stays]) == (rig.state, rig.members)
+
+
+@pytest.mark.parametrize("what", ["leaves", "rebalance", "next generation"])
+def test_what_happened_before_its_new_id_could_not_be_stored_counts(what: str) -> None:
+    rig = GroupRig()
+    leader, follower = settled(rig)
+    rig.stores = False
+    rig.join(instance="j")
+    if what == "leaves":
+        rig.leave(("", "j"))
+    else:
+        rig.join(leader, instance="i", protocols={"range": b"new"})
+    if what == "next generation":
+        while rig.state is PREPARING:
+            rig.heartbeat("j-3", instance="j")
+            rig.pass_time(5)
+
+    rig.store(error_codes.COORDINATOR_NOT_AVAILABLE)
+
+    members = {
+        "leaves": [leader],
+        "rebalance": [leader, follower],
+        "next generation": [leader, "j-3"],
+    }
+    assert members[what] == rig.members
+    rig.stores = True
+    if what == "next generation":
+        rig.sync(leader, {leader: b"x", "j-3": b"y"}, instance="i")
+        assert (STABLE, b"y") == (rig.state, rig.member("j-3").assignment)
+
+
 def test_who_has_changed_does_not_disturb_as_long_as_the_protocol_stays(rig: GroupRig) -> None:
     settled(rig)
 

@@ -33,7 +33,7 @@ import enum
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 
@@ -83,6 +83,14 @@ CONSUMER: Final = "consumer"
 _VERSION_BYTES: Final = 2
 
 
+class _DeferredJoin(NamedTuple):
+    """The result of a JoinGroup request of a static member with a new id."""
+
+    reply: object
+    result: JoinGroupResponse
+    member: Member
+
+
 class Group:
     """A classic consumer group.
 
@@ -119,7 +127,9 @@ class Group:
         self.changed_at: float = now
         self.is_stored: bool = True
         # Sent when the group is stored with the new member ids.
-        self._deferred_joins: list[tuple[object, JoinGroupResponse]] = []
+        self._deferred_joins: list[_DeferredJoin] = []
+        # What is stored of the static members whose new ids are not stored yet, by instance id.
+        self._replaced: dict[str, Member] = {}
 
     # Joining.
 
@@ -201,7 +211,7 @@ class Group:
         self.outbox.extend(old.fail_calls(error_codes.FENCED_INSTANCE_ID))
         member = Member.of(join, id)
         member.assignment, member.is_new = old.assignment, False
-        member.has_synced = old.has_synced
+        member.has_synced, member.was_in_generation = old.has_synced, old.was_in_generation
         was_leader = self.members.leader_id == old.id
         self.members.replace(old, member)
         self.timeouts.extend_session(member, now)
@@ -211,7 +221,10 @@ class Group:
             leader_id = old.id if was_leader and not skips else None
             # Sent after storing, because a restarted broker that only knew the old id would fence
             # the new one.
-            self._deferred_joins.append((reply, self._join_result(member, skips, leader_id)))
+            result = self._join_result(member, skips, leader_id)
+            self._deferred_joins.append(_DeferredJoin(reply, result, member))
+            assert join.instance_id is not None
+            self._replaced.setdefault(join.instance_id, old)
             self.is_stored = False
         else:
             member.join_reply = reply
@@ -278,12 +291,14 @@ class Group:
             self._set_state(GroupState.EMPTY, now)
             return
         self.protocol_name = self.members.choose_protocol()
+        self._replaced.clear()  # its members know the new ids, and it is stored as a whole
         self._set_state(GroupState.COMPLETING, now)
         sync_ends_at = self.timeouts.sync_ends_at = now + self.members.rebalance_seconds
         self.timeouts.wake(sync_ends_at)
         for member in self.members:
             member.has_synced = False
             member.is_new = False
+            member.was_in_generation = True
             if member.is_joining:
                 self.outbox.append((member.join_reply, self._join_result(member)))
                 member.join_reply = None
@@ -374,12 +389,13 @@ class Group:
     def _stored(
         self,
         proposed: Mapping[str, bytes] | None,
-        deferred_joins: list[tuple[object, JoinGroupResponse]],
+        deferred_joins: list[_DeferredJoin],
         error_code: int,
         now: float,
     ) -> None:
-        for reply, result in deferred_joins:
+        for reply, result, member in deferred_joins:
             self.outbox.append((reply, join_error("", error_code) if error_code else result))
+            self._note_replacement(member, now, is_stored=not error_code)
         if proposed is None or proposed is not self.proposed:
             return  # a rebalance has started meanwhile, so the proposal is obsolete
         self.proposed = None
@@ -393,6 +409,26 @@ class Group:
                 self._respond_to_sync(member, member.sync_reply)
                 member.sync_reply = None
                 self.timeouts.extend_session(member, now)
+
+    def _note_replacement(self, member: Member, now: float, *, is_stored: bool) -> None:
+        """Restore a static member whose new id could not be stored.
+
+        After a restart, the broker would know only the old id.
+        """
+        instance_id = member.instance_id
+        assert instance_id is not None
+        old = self._replaced.get(instance_id)
+        if old is None:
+            return
+        current_id = self.members.static_id(instance_id)
+        if current_id is not None and current_id != member.id:  # it was replaced again meanwhile
+            if is_stored:
+                self._replaced[instance_id] = member
+            return
+        del self._replaced[instance_id]
+        if current_id is not None and not is_stored:
+            self.members.replace(member, old)
+            self.timeouts.extend_session(old, now)
 
     def _respond_to_sync(self, member: Member, reply: object) -> None:
         result = SyncGroupResponse(

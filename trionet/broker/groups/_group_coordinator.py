@@ -149,9 +149,7 @@ class GroupCoordinator:
         """
         for group in list(self.groups.values()):
             new = coordinator_of(group.id)
-            if group.state is GroupState.DEAD or (
-                new is self and not self._timers.is_suspended(group.id)
-            ):
+            if new is self and not self._timers.is_suspended(group.id):
                 continue
             group.fail_waiting(error_codes.NOT_COORDINATOR)
             self._send_responses(group)
@@ -164,11 +162,13 @@ class GroupCoordinator:
 
     def take_over(self, old: Group) -> None:
         """Take over a group from another node."""
-        now = trio.current_time()
-        changed_at_ms = self._now_ms() - round(max(now - old.changed_at, 0) * 1000)
-        group = inherited(old, self._settings, changed_at_ms, now)
+        group = inherited(old, self._settings, trio.current_time())
         self.groups[group.id] = group
-        self._settle(group)
+        if old.state is GroupState.DEAD:
+            # It is being deleted: after that, once more for this node, to which it is alive.
+            self._delete(group, _ignore_error)
+        else:
+            self._settle(group)
 
     # Members.
 

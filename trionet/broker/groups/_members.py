@@ -71,7 +71,9 @@ class Member:
         join_reply: the reply of a waiting JoinGroup request, or None.
         sync_reply: the reply of a waiting SyncGroup request, or None.
         has_synced: whether the member has sent a SyncGroup request in this generation.
-        is_new: whether the member has not been in any generation yet.
+        is_new: whether the member waits for its first generation, in its first JoinGroup request.
+        was_in_generation: whether the member was in a generation, perhaps with another id, and so
+            may be stored.
         expires_at: the time at which the session expires, on the group's clock, in seconds.
         assignment: the assignment that the leader computed for the member.
     """
@@ -87,6 +89,7 @@ class Member:
     sync_reply: object = None
     has_synced: bool = False
     is_new: bool = True
+    was_in_generation: bool = False
     expires_at: float = math.inf
     assignment: bytes = b""
 

@@ -105,6 +105,7 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
                 {stored.protocol_name or "": each.metadata},
                 has_synced=True,
                 is_new=False,
+                was_in_generation=True,
                 expires_at=expires_at,
                 assignment=each.assignment,
             )
@@ -119,16 +120,18 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
     return group
 
 
-def inherited(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
+def inherited(group: Group, settings: GroupSettings, now: float) -> Group:
     """Return another node's group as if the new coordinator had read it from storage.
 
     Members that have not been in any generation are dropped, since they are not stored. A rebalance
-    in progress is abandoned, and all members must rejoin.
+    in progress is abandoned, and all members must rejoin. The time since which a group has been
+    empty continues.
     """
-    new = {member.id for member in group.members if member.is_new}
-    stored = snapshot(group, changed_at_ms)
+    new = {member.id for member in group.members if not member.was_in_generation}
+    stored = snapshot(group, changed_at_ms=0)
     kept = tuple(member for member in stored.members if member.id not in new)
     taken = restored(attrs.evolve(stored, members=kept), settings, now)
+    taken.changed_at = group.changed_at
     if kept and group.state in (GroupState.PREPARING, GroupState.COMPLETING):
         taken.rebalance(now)
     return taken
