@@ -531,6 +531,29 @@ async def test_a_transaction_is_aborted_after_its_timeout_and_its_producer_fence
     assert [(producer.producer_id, 1)] == late.answers
 
 
+async def test_a_producer_goes_on_after_its_timeout_with_the_epoch_that_the_abort_has_raised(
+    rig: Transacting,
+) -> None:
+    """As in Kafka since KAFKA-19367: the abort raises the epoch once, and nobody else has it. In the
+    first protocol, in which it raises none by itself, the producer is fenced.
+    """
+    for id, level in (("first", TV1), ("second", TV2)):
+        rig.level = level
+        producer = await rig.initialized(id)
+        rig.produce(id, producer, T0, b"a", adds=True)
+        rig.now_ms += TIMEOUT_MS + 1
+        await rig.coordinator.abort_overdue()
+        await rig.commit()
+        if level == TV1:
+            with pytest.raises(ApiError) as caught:
+                await rig.init(id, producer)
+            assert "PRODUCER_FENCED" == code(caught)
+        else:
+            asked = await rig.init(id, producer)
+            await rig.commit()
+            assert [(producer.producer_id, producer.epoch + 1)] == asked.answers
+
+
 async def test_the_timeout_counts_from_the_first_partition(rig: Transacting) -> None:
     producer = await rig.initialized("x")
     rig.produce("x", producer, T0, b"a", adds=True)
