@@ -30,6 +30,20 @@ def test_a_block_ends_with_the_label_it_began_with() -> None:
     assert [(b"A", block("A")), (b"B", block("B"))] == list(pem.blocks(data))
 
 
+def test_a_certificate_that_is_cut_off_anywhere_is_noticed() -> None:
+    one, two = (authority(name).cert_pem.bytes().strip() for name in ("ca", "other"))
+    data = one + b"\n" + two
+
+    cut = {size for size in range(len(one), len(data)) if pem.is_cut_off(data[:size])}
+
+    # Where one has ended, no file of PEM can tell that another followed.
+    assert cut == set(range(len(one) + len("\n-----B"), len(data)))
+    assert not pem.is_cut_off(data)
+    assert not pem.is_cut_off(data + b"\n")
+    assert pem.is_cut_off(one[:-5] + b"\n" + two)
+    assert not pem.is_cut_off(b"-- comment\n" + block("EC KEY") + one + b"\n--")
+
+
 def test_a_block_without_headers_is_read_and_written() -> None:
     data = bytes(range(100))
     text = pem.encrypted_pkcs8(data)

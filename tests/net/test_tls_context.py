@@ -282,6 +282,8 @@ def refused_trust(tmp_path: Path) -> Refused:
     (folder / "readme").write_bytes(b"nothing")
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"garbage")
+    cut = tmp_path / "cut.pem"
+    cut.write_bytes(Path(write_trust(cut, "ca", "x")).read_bytes()[:-40])
     file = {"truststore_certificates": None, "truststore_location": str(garbage)}
     bad = {"truststore_certificates": BAD_CERTIFICATE}
     return {
@@ -291,6 +293,14 @@ def refused_trust(tmp_path: Path) -> Refused:
         "garbage as PKCS12": (
             {**file, "truststore_type": "PKCS12"},
             "no ssl.truststore.password is set",
+        ),
+        "a file that is cut off": (
+            {**file, "truststore_location": str(cut)},
+            "cut.pem contains the beginning of a certificate in PEM format without its end",
+        ),
+        "a text that is cut off": (
+            {"truststore_certificates": cut.read_text()},
+            "ssl.truststore.certificates contains the beginning",
         ),
         "a password for PEM": ({**file, "truststore_password": "x"}, "not allowed"),
         "a bad certificate": (bad, "no readable certificates"),

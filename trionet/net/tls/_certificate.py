@@ -46,6 +46,19 @@ def certificates(data: bytes) -> list[bytes]:
     return [text for label, text in blocks(data) if label == CERTIFICATE]
 
 
+def is_cut_off(data: bytes) -> bool:
+    """Whether a certificate begins in the data and does not end.
+
+    The file was cut off, or is still being written. Where one certificate has ended, nothing shows
+    that another one should follow.
+    """
+    begin = _BEGIN + CERTIFICATE + _DASHES
+    last_line = data[data.rfind(b"\n") + 1 :]
+    return data.count(begin) > len(certificates(data)) or (
+        len(last_line) > len(_DASHES) and begin.startswith(last_line)
+    )
+
+
 def private_key(data: bytes) -> bytes | None:
     """Return the first private key in the data, in any PEM format; None if there is none."""
     keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))

@@ -413,12 +413,22 @@ def _affordable(key: bytes, source: str) -> bytes:
 
 
 def _certificates(data: bytes, source: str) -> list[bytes]:
-    found = pem.certificates(data)
+    found = _whole_certificates(data, source)
     if not found:
         if data.startswith(_JKS_MAGIC):
             raise _javas_own(source)
         raise ConfigError(f"{source} contains no certificate in PEM format")
     return found
+
+
+def _whole_certificates(data: bytes, source: str) -> list[bytes]:
+    """Return the certificates in the data, if any; one that was cut off is an error."""
+    if pem.is_cut_off(data):
+        raise ConfigError(
+            f"{source} contains the beginning of a certificate in PEM format without its end; it"
+            " was cut off, or is still being written"
+        )
+    return pem.certificates(data)
 
 
 def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
@@ -430,7 +440,7 @@ def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
     for path in _files_of(key, location):
         data = _read(key, path, bytes_max)
         bytes_max -= len(data)
-        found.update(dict.fromkeys(pem.certificates(data)))
+        found.update(dict.fromkeys(_whole_certificates(data, path)))
     if not found:
         raise ConfigError(f"no file in {location} contains a certificate in PEM format")
     return list(found)
