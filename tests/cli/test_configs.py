@@ -129,8 +129,19 @@ def test_standard_input_that_cannot_be_read_is_named(
 
 
 def test_what_a_broker_does_not_serve_is_reported(run: Run, b: list[str]) -> None:
-    for words in (["quotas", "describe"], ["users", "list"], ["acls", "list"]):
+    for words in (["quotas", "describe"], ["users", "list"]):
         done = run("configs", *words, *b)
 
         assert (1, "") == (done.status, done.out)
         assert "the broker does not support" in done.err
+
+
+def test_a_broker_without_an_authorizer_says_so(run: Run, b: list[str]) -> None:
+    listed = run("configs", "acls", "list", *b)
+    created = run(
+        "configs", "acls", "create", "--topic", "t", "--allow-principal", "User:alice", *b
+    )
+
+    for done in (listed, created):
+        assert (1, "") == (done.status, done.out)
+        assert "No Authorizer is configured" in done.err

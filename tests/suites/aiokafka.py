@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suites.listeners import broker_with_listeners
-from suites.suite import KAFKA_VERSION, Meeting, Needs, Suite
+from suites.suite import AUTHORIZER, KAFKA_VERSION, Meeting, Needs, Suite
 
 _USERS = {"test": "test"}
 # As the container of the tests sets up Kafka.
@@ -25,7 +25,6 @@ _OPTIONS = [
     # To leave it unset is a warning, and a warning an error.
     *("-o", "asyncio_default_fixture_loop_scope=function"),
 ]
-_ACLS = ("CreateAcls", "DescribeAcls", "DeleteAcls")
 
 
 @contextlib.contextmanager
@@ -58,8 +57,8 @@ AIOKAFKA = Suite(
     meets_by=["kafka_server"],
     meet=_meet,
     needs=[
-        Needs("*::test_sasl_deny_*", _ACLS),
-        Needs("*::test_sasl_unknown_topic_*", _ACLS),
+        Needs("*::test_sasl_deny_*", what=AUTHORIZER),
+        Needs("*::test_sasl_unknown_topic_*", what=AUTHORIZER),
         Needs("*_gssapi", what="Kerberos (SASL/GSSAPI)"),
         Needs("*::test_exclude_internal_topics", what="__consumer_offsets as a topic"),
         # With a transactional id, whose coordinator it waits for.

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from suites.suite import KAFKA_VERSION, Meeting, Needs, Suite
+from suites.suite import AUTHORIZER, KAFKA_VERSION, Meeting, Needs, Suite
 from support.client import BlockingClient
 from support.config_calls import BROKER, incremental_request, sets
 from support.trionet_process import trionet_broker_process
@@ -49,8 +49,8 @@ CONFLUENT = Suite(
             "*::test_user_scram_credentials",
             ["DescribeUserScramCredentials", "AlterUserScramCredentials"],
         ),
-        Needs("*/test_describe_operations.py::*", ["CreateAcls", "DescribeAcls"]),
+        Needs("*/test_describe_operations.py::*", what=AUTHORIZER),
         Needs("*::test_consumer_upgrade_downgrade", ["ConsumerGroupHeartbeat"]),
-        Needs("*::test_basic_operations", ["CreatePartitions", "AlterConfigs", "CreateAcls"]),
+        Needs("*::test_basic_operations", what=AUTHORIZER),
     ],
 )

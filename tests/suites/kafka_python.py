@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suites.listeners import broker_with_listeners
-from suites.suite import KAFKA_VERSION, Meeting, Needs, Suite
+from suites.suite import AUTHORIZER, KAFKA_VERSION, Meeting, Needs, Suite
 
 _USERS = {"alice": "alice-secret"}
 # As the tests set up the Kafka that they start.
@@ -65,7 +65,7 @@ KAFKA_PYTHON = Suite(
     meet=_meet,
     needs=[
         Needs("*::test_transactional_*", ["AddPartitionsToTxn", "EndTxn"]),
-        Needs("*::test_create_describe_delete_acls", ["CreateAcls", "DescribeAcls", "DeleteAcls"]),
+        Needs("*::test_create_describe_delete_acls", what=AUTHORIZER),
         Needs("*::test_delete_records*", ["DeleteRecords"]),
         Needs("*::test_create_partitions", ["CreatePartitions"]),
         Needs("*::test_elect_leaders", ["ElectLeaders"]),

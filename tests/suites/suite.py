@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 #: The release of Kafka whose APIs and versions the broker serves.
 KAFKA_VERSION = "4.2.0"
+
+#: What tests of ACLs need; without one, a broker serves their APIs too, with an error.
+AUTHORIZER: Final = "ACLs (an authorizer)"
 
 
 @attrs.frozen

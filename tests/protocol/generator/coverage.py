@@ -25,7 +25,6 @@ CLIENT: Final = PACKAGE / "client"
 _KIP_848: Final = "groups are those of the classic protocol, not of KIP-848"
 _SHARE: Final = "there are no share groups"
 _STREAMS: Final = "there are no Streams groups"
-_ACLS: Final = "there are no ACLs: who got in may do everything"
 _TOKENS: Final = "there are no delegation tokens"
 _QUOTAS: Final = "there are no quotas for bytes and requests"
 _REPLICAS: Final = "a partition has one log, and nothing to move or elect by hand"
@@ -34,9 +33,6 @@ _QUORUM: Final = "there is no quorum of controllers"
 
 #: APIs that have codecs and are not served, by the name of their module.
 NOT_SERVED: Final = {
-    "describe_acls": _ACLS,
-    "create_acls": _ACLS,
-    "delete_acls": _ACLS,
     "alter_replica_log_dirs": "there is one data directory",
     "create_delegation_token": _TOKENS,
     "renew_delegation_token": _TOKENS,

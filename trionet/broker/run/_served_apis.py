@@ -6,6 +6,7 @@ from typing import Final
 
 from ..api._dispatch import API_VERSIONS, Api, Apis
 from ..api._long_calls import LongCalls
+from ..handlers import _acls as acls
 from ..handlers import _configs as configs
 from ..handlers import _features as features
 from ..handlers import _fetch as fetch
@@ -24,11 +25,14 @@ APIS: Final[tuple[Api, ...]] = (
     transactions.handle_add_offsets_to_txn,
     transactions.handle_add_partitions_to_txn,
     configs.handle_alter_configs,
+    acls.handle_create_acls,
     topics.handle_create_partitions,
     topics.handle_create_topics,
+    acls.handle_delete_acls,
     groups.handle_delete_groups,
     logs.handle_delete_records,
     topics.handle_delete_topics,
+    acls.handle_describe_acls,
     metadata.handle_describe_cluster,
     configs.handle_describe_configs,
     groups.handle_describe_groups,
