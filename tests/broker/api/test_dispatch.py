@@ -16,9 +16,11 @@ from trionet.protocol import error_codes
 from trionet.protocol._codec import lookup
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
+from trionet.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from trionet.protocol.messages.init_producer_id import InitProducerIdRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
-PRODUCE, METADATA, API_VERSIONS, DESCRIBE_CLUSTER = 0, 3, 18, 60
+PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID, DESCRIBE_CLUSTER = 0, 3, 18, 22, 60
 SERVED = {
     0: (0, 13),
     1: (0, 18),
@@ -150,6 +152,33 @@ async def test_what_does_not_decode_closes_the_connection(payload: bytes) -> Non
         reason = await closed_after(broker, payload)
 
     assert CloseReason.INVALID_REQUEST is reason
+
+
+@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("padding", [0, 5000], ids=["short", "long"])
+async def test_strings_that_are_not_utf_8_are_replaced_as_by_kafka(
+    version: int, padding: int
+) -> None:
+    """Java's decoder puts U+FFFD in the place of what is not valid."""
+    name = "id" * padding
+    request = InitProducerIdRequest(transactional_id=f"@{name}", transaction_timeout_ms=1000)
+    codec = lookup(INIT_PRODUCER_ID, version)
+    assert codec is not None
+
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+        await client.send_bytes(encode_request(request, version).replace(b"@", b"\xff"))
+        payload = await client.receive_frame()
+        described = await client.call(
+            DescribeTransactionsRequest(transactional_ids=[f"\ufffd{name}"]), 0
+        )
+
+    response = codec.decode_response(payload, 4 + codec.response_header_version)
+    assert error_codes.NONE == response.error_code
+    [transaction] = described.transaction_states
+    assert (error_codes.NONE, response.producer_id) == (
+        transaction.error_code,
+        transaction.producer_id,
+    )
 
 
 async def test_request_of_too_many_elements_closes_the_connection(

@@ -22,6 +22,7 @@ from ...net.wire._transmission import Send
 from ...protocol import api_keys
 from ...protocol._codec import ApiVersionCodec, lookup
 from ...protocol._header import decode_request_header, skip_tags
+from ...protocol._lenient_text import is_text_error
 from ...protocol._wire import REQUEST_ELEMENTS_MAX
 from ...protocol.messages.api_versions import ApiVersion
 from ...server._connection import Connection
@@ -181,9 +182,9 @@ class Apis:
         try:
             message = route.decode(payload, position, route.quick_elements)
         except WireFormatError as error:
-            if len(payload) - position <= route.quick_elements:
+            # The request may be valid but too long to decode in one step, or need another decoder.
+            if len(payload) - position <= route.quick_elements and not is_text_error(error):
                 return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
-            # The request may be valid but too long to decode in one step.
             call = self._begin(route, correlation_id, client_id, request)
             self.long_calls.start(call, partial(self._serve_long, route, call, position))
             return None

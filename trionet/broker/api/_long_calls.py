@@ -30,6 +30,7 @@ from ...errors import WireFormatError
 from ...net.wire._close_reason import CloseReason
 from ...net.wire._transmission import Chunk, Outgoing, outgoing
 from ...protocol._header import encode_response_header, frame, join_small
+from ...protocol._lenient_text import is_text_error, lenient
 from ...protocol._stepping import stepping
 from ...server._request_channel import CloseConnection, NoOp
 from ._call import Abandoned, Call, LongCallScheduler
@@ -94,17 +95,23 @@ class LongCalls:
             scope.cancel(reason="the node is stopping")
 
     async def decode(self, call: Call, position: int, elements_max: int) -> Any:
-        """Decode a long request in steps.
+        """Decode a long request, or one with strings that are not valid UTF-8, in steps.
 
         Raises:
             WireFormatError: the request is malformed, or has too many elements.
             Abandoned: the client has disconnected, and the call has no effect other than its
                 response.
         """
-        decode = call.codec.decode_request
-        return await call.run_with_pauses(
-            stepping(decode, call.request.payload, position, elements_max)
+        decode, arguments = (
+            call.codec.decode_request,
+            (call.request.payload, position, elements_max),
         )
+        try:
+            return await call.run_with_pauses(stepping(decode, *arguments))
+        except WireFormatError as error:
+            if not is_text_error(error):
+                raise
+            return await call.run_with_pauses(stepping(lenient(decode), *arguments))
 
     async def _run(self, call: Call, work: Work) -> None:
         with trio.CancelScope() as scope:
