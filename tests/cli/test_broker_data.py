@@ -1,6 +1,7 @@
 """``trionet broker --add-scram``: users of SCRAM, whose passwords are on no command line.
 
-``trionet broker --reset-altered-settings``: a way back for a broker that nobody reaches.
+``trionet broker --reset-altered-settings`` and those beside it: a way back for a broker that nobody
+reaches.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 import trio
 
 from support.client import connect
-from support.config_calls import BROKER, put
+from support.config_calls import BROKER, SET, alter, put, settings_of
 from trionet import open_broker
 from trionet.broker.log import FolderDirectory
 from trionet.broker.security._scram_credentials import ScramCredentials
@@ -139,15 +140,77 @@ def test_a_password_file_is_for_nothing_else(capsys: pytest.CaptureFixture[str])
     assert "--password-file requires --add-scram" in capsys.readouterr().err
 
 
-OPTION = "--reset-altered-settings"
+RESET = "--reset-altered-settings"
+DESCRIBE = "--describe-altered-settings"
+DELETE = "--delete-altered-setting"
+
+LOCK = "max.connections.per.ip.overrides=127.0.0.1:0"
 
 
 async def let_nobody_in(data: Path) -> None:
+    """As any client can."""
     async with (
         open_broker(log_dir=str(data)) as broker,
         connect(broker.bootstrap_servers) as client,
     ):
-        await put(client, BROKER, "1", max_connections=0)
+        await put(client, BROKER, "", message_max_bytes=5)
+        await put(client, BROKER, "1", message_max_bytes=6, custom="hush")
+        key, _, value = LOCK.partition("=")
+        assert (0, "") == await alter(client, BROKER, "1", (key, SET, value))
+
+
+async def is_served(data: Path) -> bool:
+    """Whether a client of the started broker gets a response."""
+    async with open_broker(log_dir=str(data)) as broker:
+        try:
+            async with connect(broker.bootstrap_servers) as client:
+                await settings_of(client, BROKER, "1")
+        except (trio.BrokenResourceError, EOFError, OSError):
+            return False
+    return True
+
+
+def test_what_was_altered_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trio.run(let_nobody_in, tmp_path)
+
+    for _ in range(2):
+        assert 0 == main(["broker", "--data", str(tmp_path), DESCRIBE])
+        assert (
+            "all brokers: message.max.bytes=5\n"
+            "broker 1: custom=[hidden]\n"
+            f"broker 1: {LOCK}\n"
+            "broker 1: message.max.bytes=6\n"
+        ) == capsys.readouterr().out
+
+    assert 0 == main(["broker", "--data", str(tmp_path), RESET])
+    capsys.readouterr()
+    assert 0 == main(["broker", "--data", str(tmp_path), DESCRIBE])
+    assert ("", "trionet broker: no altered settings\n") == capsys.readouterr()
+
+
+def test_one_setting_is_deleted_and_lets_clients_in_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    trio.run(let_nobody_in, tmp_path)
+    assert not trio.run(is_served, tmp_path)
+    key = LOCK.partition("=")[0]
+    way_out = f"trionet broker --data DIR {DELETE} {key}"
+    assert f"{LOCK} the broker accepts no connection from 127.0.0.1" in caplog.text
+    assert way_out in caplog.text
+
+    assert 0 == main([*way_out.replace("DIR", str(tmp_path)).split()[1:]])
+
+    assert f"trionet broker: reset: broker 1: {LOCK}\n" == capsys.readouterr().out
+    assert trio.run(is_served, tmp_path)
+    assert 0 == main(["broker", "--data", str(tmp_path), DELETE, "message.max.bytes"])
+    assert (
+        "trionet broker: reset: all brokers: message.max.bytes=5\n"
+        "trionet broker: reset: broker 1: message.max.bytes=6\n"
+    ) == capsys.readouterr().out
+    assert 2 == main(["broker", "--data", str(tmp_path), DELETE, key])
+    assert f"{key} is not an altered setting in {tmp_path}; altered are: custom\n" in (
+        capsys.readouterr().err
+    )
 
 
 def test_what_was_altered_is_forgotten_and_reported(
@@ -155,20 +218,26 @@ def test_what_was_altered_is_forgotten_and_reported(
 ) -> None:
     trio.run(let_nobody_in, tmp_path)
 
-    assert 0 == main(["broker", "--data", str(tmp_path), OPTION])
-    assert "trionet broker: reset: broker 1: max.connections=0\n" == capsys.readouterr().out
+    assert 0 == main(["broker", "--data", str(tmp_path), RESET])
+    assert f"trionet broker: reset: broker 1: {LOCK}\n" in capsys.readouterr().out
 
-    assert 0 == main(["broker", "--data", str(tmp_path), OPTION])
+    assert 0 == main(["broker", "--data", str(tmp_path), RESET])
     assert "trionet broker: no altered settings to reset\n" == capsys.readouterr().out
 
     trio.run(let_nobody_in, tmp_path)  # somebody can connect again
 
 
-def test_it_needs_the_folder_of_a_broker(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "options", [[RESET], [DESCRIBE], [DELETE, "a.key"]], ids=lambda each: each[0]
+)
+def test_they_need_the_folder_of_a_broker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
-    assert 2 == main(["broker", "--memory", OPTION])
-    assert f"{OPTION} requires the broker's data directory" in capsys.readouterr().err
+    assert 2 == main(["broker", "--memory", *options])
+    assert f"{options[0]} requires the broker's data directory" in capsys.readouterr().err
 
-    assert 2 == main(["broker", "--data", str(tmp_path), OPTION])
+    assert 2 == main(["broker", "--data", str(tmp_path), *options])
     assert "there are no altered settings" in capsys.readouterr().err
+
+    assert 2 == main(["broker", "--dashboard", *options])
+    assert f"--dashboard cannot be combined with {options[0]}" in capsys.readouterr().err

@@ -20,6 +20,15 @@ def b(trionet_broker: Broker) -> list[str]:
     return ["-b", trionet_broker.bootstrap_servers]
 
 
+def of_topic(key: str, value: str, source: str) -> list[str]:
+    """A row of the settings of the topic orders."""
+    return ["orders", key, value, source]
+
+
+#: What a new cluster takes over from its first broker, for all brokers and so for all topics.
+FOR_ALL = ("min.insync.replicas", "1", "DYNAMIC_DEFAULT_BROKER")
+
+
 def test_a_setting_of_a_topic_is_set_shown_and_taken_back(run: Run, b: list[str]) -> None:
     altered = run("configs", "alter", "topic", "orders", "-s", "retention.ms=7", *b)
     shown = run("configs", "describe", "topic", "orders", *b)
@@ -27,7 +36,8 @@ def test_a_setting_of_a_topic_is_set_shown_and_taken_back(run: Run, b: list[str]
     left = run("configs", "describe", "topic", "orders", "-k", "retention.ms", *b)
 
     assert [["orders", "retention.ms"]] == altered.rows
-    assert [["orders", "retention.ms", "7", "DYNAMIC_TOPIC"]] == shown.rows
+    own = of_topic("retention.ms", "7", "DYNAMIC_TOPIC")
+    assert [of_topic(*FOR_ALL), own] == shown.rows
     assert [["orders", "-retention.ms"]] == back.rows
     assert [["orders", "retention.ms", "604800000", "DEFAULT"]] == left.rows
 
@@ -39,7 +49,8 @@ def test_settings_of_one_broker_and_of_all(run: Run, b: list[str]) -> None:
     default = run("configs", "describe", "broker", "default", *b)
     own = run("configs", "describe", "broker", "-k", "num.io.threads", "--synonyms", "--json", *b)
 
-    assert [["default", "message.max.bytes", "7000", "DYNAMIC_DEFAULT_BROKER"]] == default.rows
+    altered = ["default", "message.max.bytes", "7000", "DYNAMIC_DEFAULT_BROKER"]
+    assert [altered, ["default", *FOR_ALL]] == default.rows
     [entry] = own.json
     assert ("1", "9", "DYNAMIC_BROKER") == (entry["name"], entry["value"], entry["source"])
     assert "DYNAMIC_BROKER:num.io.threads=9" == entry["synonyms"][0]
@@ -64,7 +75,9 @@ def test_settings_come_from_a_file_and_options_win(run: Run, b: list[str], tmp_p
     rows = run("configs", "describe", "topic", "orders", *b).rows
 
     assert 0 == done.status
-    assert [("retention.ms", "6"), ("segment.ms", "60000")] == [(row[1], row[2]) for row in rows]
+    own = [of_topic("retention.ms", "6", "DYNAMIC_TOPIC")]
+    own.append(of_topic("segment.ms", "60000", "DYNAMIC_TOPIC"))
+    assert [of_topic(*FOR_ALL), *own] == rows
 
 
 def test_a_level_of_a_logger_is_changed(run: Run, b: list[str]) -> None:
@@ -113,7 +126,7 @@ def test_a_dry_run_changes_nothing(run: Run, b: list[str]) -> None:
     done = run("configs", "alter", "topic", "orders", "-s", "retention.ms=7", "-d", *b)
 
     assert (0, [["orders", "retention.ms"]]) == (done.status, done.rows)
-    assert [] == run("configs", "describe", "topic", "orders", *b).rows
+    assert [of_topic(*FOR_ALL)] == run("configs", "describe", "topic", "orders", *b).rows
 
 
 def test_standard_input_that_cannot_be_read_is_named(

@@ -63,6 +63,7 @@ LONG = (
     "test_java_configs.py",
     "test_java_topic_tools.py",
     "test_kafka_cluster.py",
+    "test_kafka_setting_verdicts.py",
     "test_kafka_transaction_rules.py",
     "test_kafkajs.py",
     "test_leaving.py",

@@ -28,6 +28,7 @@ from trionet.protocol._config_types import (
     Value,
     at_least,
     between,
+    parse_request_value,
     parse_value,
     value_text,
 )
@@ -172,6 +173,36 @@ def test_a_password_is_in_no_repr_and_in_no_error() -> None:
     assert "secret" not in repr(Password("secret"))
     assert "secret" not in str(caught.value)
     assert Password("secret").text == "secret"
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "text", "reason"),
+    [
+        (BOOLEAN, None, "0", "0 for configuration k: Expected value to be either true or false"),
+        (INT, None, "x", "x for configuration k: Not a number of type INT"),
+        (
+            INT,
+            at_least(0),
+            "2147483648",
+            "2147483648 for configuration k: Not a number of type INT",
+        ),
+        (SHORT, None, "", " for configuration k: Not a number of type SHORT"),
+        (LONG, at_least(-1), " -2 ", "-2 for configuration k: Value must be at least -1"),
+        (INT, between(1, 17), "18", "18 for configuration k: Value must be no more than 17"),
+        (INT, (-1, *range(1, 10)), "0", "0 for configuration k: Value must be between 1 and 9 or"),
+        (DOUBLE, between(0, 1), "-1", "-1.0 for configuration k: Value must be at least 0"),
+        (DOUBLE, None, "0_1", "0_1 for configuration k: Not a number of type DOUBLE"),
+        (STRING, ("a", "b"), "c", "c for configuration k: String must be one of: a, b"),
+        (LIST, ("a", "b"), "b,c", "c for configuration k: String must be one of: a, b"),
+    ],
+)
+def test_requests_are_refused_in_kafkas_words(
+    kind: int, rule: Rule, text: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_request_value("k", kind, rule, text)
+
+    assert str(caught.value).startswith(f"Invalid value {reason}")
 
 
 def test_passwords_are_equal_by_their_text() -> None:

@@ -53,6 +53,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         ),
         one_of(
             flag(
+                "--describe-altered-settings",
+                "do not run a broker; instead list the broker settings that clients have altered "
+                "in this data folder",
+            ),
+            option(
+                "--delete-altered-setting KEY",
+                "do not run a broker; instead delete this setting from those that clients have "
+                "altered in this data folder, for a broker that cannot be reached with it",
+            ),
+            flag(
                 "--reset-altered-settings",
                 "do not run a broker; instead delete the broker settings that clients have altered "
                 "in this data directory, for a broker that cannot start or be reached with them; "

@@ -16,7 +16,7 @@ import trio
 from .._util._descriptors import raise_descriptor_limit
 from .._util._raising import raise_single_error
 from ..broker.config._broker_config import BrokerConfig
-from ..broker.config._dynamic_config_store import reset_altered
+from ..broker.config._dynamic_config_store import altered_settings, reset_altered
 from ..broker.config._properties import read_properties
 from ..broker.run._broker import Broker, open_broker
 from ..broker.security._scram_credentials import add_scram_user
@@ -38,6 +38,15 @@ Show = Callable[[Broker], Awaitable[object]]
 _DEFAULTS = {"group.initial.rebalance.delay.ms": 3000}
 
 
+# The options that edit the data of a stopped broker.
+_OFFLINE = (
+    "--add-scram",
+    "--delete-altered-setting",
+    "--describe-altered-settings",
+    "--reset-altered-settings",
+)
+
+
 def run_broker(arguments: Namespace) -> int:
     """Run the command and return the exit status.
 
@@ -54,8 +63,12 @@ def run_broker(arguments: Namespace) -> int:
     try:
         if arguments.add_scram is not None:
             _add_scram(arguments, settings)
+        elif arguments.describe_altered_settings:
+            _describe_altered(settings)
+        elif arguments.delete_altered_setting is not None:
+            _reset_altered("--delete-altered-setting", settings, arguments.delete_altered_setting)
         elif arguments.reset_altered_settings:
-            _reset_altered(settings)
+            _reset_altered("--reset-altered-settings", settings)
         else:
             return 3 if trio.run(_serve, settings, arguments.brokers, show, arguments.faults) else 0
     except TrionetError:  # before OSError: timeout errors are both
@@ -76,10 +89,9 @@ def _dashboard(arguments: Namespace) -> Show | None:
     """
     if not arguments.dashboard:
         return None
-    if arguments.add_scram is not None or arguments.reset_altered_settings:
-        raise ConfigError(
-            "--dashboard cannot be combined with --add-scram or --reset-altered-settings"
-        )
+    for option in _OFFLINE:
+        if getattr(arguments, option[2:].replace("-", "_")) not in (None, False):
+            raise ConfigError(f"--dashboard cannot be combined with {option}")
     # Imported here so that a broker without a dashboard does not load rich.
     from ..dashboard._app import run_dashboard
     from ..dashboard.sources._open_source import watch_broker
@@ -152,8 +164,16 @@ def _folder(option: str, settings: dict[str, object]) -> str:
     return folder
 
 
-def _reset_altered(settings: dict[str, object]) -> None:
-    removed = trio.run(reset_altered, _folder("--reset-altered-settings", settings))
+def _describe_altered(settings: dict[str, object]) -> None:
+    found = trio.run(altered_settings, _folder("--describe-altered-settings", settings))
+    for each in found:
+        print(each)
+    if not found:
+        print("trionet broker: no altered settings", file=sys.stderr)
+
+
+def _reset_altered(option: str, settings: dict[str, object], key: str | None = None) -> None:
+    removed = trio.run(reset_altered, _folder(option, settings), key)
     for each in removed:
         print(f"trionet broker: reset: {each}")
     if not removed:

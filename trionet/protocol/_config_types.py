@@ -27,6 +27,7 @@ DOUBLE_MAX = 1.7976931348623157e308
 HIDDEN = "[hidden]"
 
 _INTEGER_BITS = {SHORT: 16, INT: 32, LONG: 64}
+_NUMBERS = {SHORT: "SHORT", INT: "INT", LONG: "LONG", DOUBLE: "DOUBLE"}
 _DIGITS_MAX = 30
 
 # What Java's String.trim() removes. Python's strip() also removes spaces outside of ASCII, and
@@ -105,6 +106,42 @@ def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
         shown = HIDDEN if kind == PASSWORD else repr(raw)
         raise ConfigError(f"{key} = {shown} is not allowed; allowed: {allowed(kind, rule)}")
     return value
+
+
+def parse_request_value(key: str, kind: int, rule: Rule, text: str) -> Value:
+    """Parse and check the value of a setting in a request.
+
+    Raises:
+        ConfigError: the value is not allowed. The message is Kafka's, which people's programs and
+            tests compare; :func:`parse_value` has a better one for people.
+    """
+    try:
+        return parse_value(key, kind, rule, text)
+    except ConfigError:
+        value = _PARSERS[kind](text)
+        if isinstance(value, tuple) and isinstance(rule, tuple):
+            value = next((item for item in value if item not in rule), value)
+        shown = text if value is None else value_text(value)
+        raise ConfigError(
+            f"Invalid value {shown} for configuration {key}: {_reason(value, kind, rule)}"
+        ) from None
+
+
+def _reason(value: Value, kind: int, rule: Rule) -> str:
+    """Return Kafka's reason why a value is not allowed; None is one that cannot be parsed."""
+    if kind == BOOLEAN:
+        return "Expected value to be either true or false"
+    is_too_large = isinstance(value, int) and value not in _integers(kind, None)
+    if value is None or is_too_large:
+        return f"Not a number of type {_NUMBERS[kind]}"
+    if isinstance(rule, range) and isinstance(value, (int, float)):
+        if value < rule.start:
+            return f"Value must be at least {rule.start}"
+        return f"Value must be no more than {rule.stop - 1}"
+    choices = [str(each) for each in rule or ()]
+    if kind in _NUMBERS:  # gzip's levels
+        return f"Value must be between {choices[1]} and {choices[-1]} or equal to {choices[0]}"
+    return f"String must be one of: {', '.join(choices)}"
 
 
 def value_text(value: Value) -> str | None:

@@ -76,7 +76,7 @@ def test_a_list_that_is_not_set_begins_with_kafkas_default() -> None:
 
 @pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
 def test_only_lists_are_appended_to_and_subtracted_from(operation: int) -> None:
-    with pytest.raises(ApiError, match="a is not a list") as raised:
+    with pytest.raises(ApiError, match="to key a because its type is not LIST") as raised:
         after({"a": "1"}, ("a", operation, "2"))
 
     assert INVALID_CONFIG == raised.value.error_code
@@ -85,10 +85,13 @@ def test_only_lists_are_appended_to_and_subtracted_from(operation: int) -> None:
 @pytest.mark.parametrize(
     ("operations", "what"),
     [
-        ([("a", SET, "1"), ("b", SET, "1"), ("a", DELETE, None)], "duplicate keys: a;"),
-        ([("a", SET, None)], "a: the value is missing"),
-        ([("policies", APPEND, None)], "policies: the value is missing"),
-        ([("policies", SUBTRACT, None)], "policies: the value is missing"),
+        (
+            [("a", SET, "1"), ("b", SET, "1"), ("a", DELETE, None)],
+            "Error due to duplicate config keys",
+        ),
+        ([("a", SET, None)], "Null value not supported for : a"),
+        ([("policies", APPEND, None)], "Null value not supported for : policies"),
+        ([("policies", SUBTRACT, None)], "Null value not supported for : policies"),
         ([("a", 4, "1")], "a: unknown operation 4"),
         ([("a", -1, "1")], "a: unknown operation -1"),
     ],
@@ -198,13 +201,25 @@ def test_levels_go_back_to_what_they_were(loggers: BrokerLoggers) -> None:
 @pytest.mark.parametrize(
     ("operation", "code", "what"),
     [
-        (("no.such", SET, "INFO"), INVALID_CONFIG, "logger 'no.such' does not exist"),
-        (("no.such", DELETE, None), INVALID_CONFIG, "logger 'no.such' does not exist"),
-        (("root", SET, "INFO"), INVALID_CONFIG, "logger 'root' does not exist"),
-        ((NAME, SET, "LOUD"), INVALID_CONFIG, "'LOUD' is not a level; allowed: TRACE, DEBUG"),
-        ((NAME, SET, "debug"), INVALID_CONFIG, "'debug' is not a level"),
-        ((NAME, APPEND, "INFO"), INVALID_REQUEST, "can only be set or deleted"),
-        ((NAME, SUBTRACT, "INFO"), INVALID_REQUEST, "can only be set or deleted"),
+        (("no.such", SET, "INFO"), INVALID_CONFIG, "Logger no.such does not exist!"),
+        (("no.such", DELETE, None), INVALID_CONFIG, "Logger no.such does not exist!"),
+        (("root", SET, "INFO"), INVALID_CONFIG, "Logger root does not exist!"),
+        (
+            (NAME, SET, "LOUD"),
+            INVALID_CONFIG,
+            "to LOUD as it is not a supported log level. Valid log levels are DEBUG, ERROR",
+        ),
+        ((NAME, SET, "debug"), INVALID_CONFIG, "to debug as it is not a supported log level"),
+        (
+            (NAME, APPEND, "INFO"),
+            INVALID_REQUEST,
+            "operation is not allowed for the BROKER_LOGGER resource",
+        ),
+        (
+            (NAME, SUBTRACT, "INFO"),
+            INVALID_REQUEST,
+            "operation is not allowed for the BROKER_LOGGER resource",
+        ),
     ],
 )
 def test_a_bad_operation_changes_nothing_of_the_others_either(

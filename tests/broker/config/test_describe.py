@@ -234,8 +234,9 @@ def test_what_was_altered_for_all_brokers_is_reported_by_itself() -> None:
         ("listener.name.plaintext.max.connections", "1001", ALL_BROKERS),
         ("log.retention.ms", "60001", ALL_BROKERS),
         ("message.max.bytes", "2000000", ALL_BROKERS),
+        ("min.insync.replicas", "1", ALL_BROKERS),
     ]
-    assert entries[-1].synonyms == (ConfigSynonym("message.max.bytes", "2000000", ALL_BROKERS),)
+    assert entries[-2].synonyms == (ConfigSynonym("message.max.bytes", "2000000", ALL_BROKERS),)
 
 
 def test_what_can_be_altered_is_not_read_only() -> None:

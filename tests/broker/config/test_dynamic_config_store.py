@@ -174,7 +174,8 @@ async def test_altered_settings_count_from_the_next_start_on(folder: Path) -> No
         assert (3, 4, 7) == (config.retention_ms, config.segment_ms, config.max_message_bytes)
         assert 16 == len(broker._server._handlers or ())
         assert ("7", OF_BROKER) == await value_of(client, BROKER, "1", "message.max.bytes")
-        assert {"message.max.bytes", "num.io.threads"} == {*(await settings_of(client, BROKER, ""))}
+        for_all = {"message.max.bytes", "min.insync.replicas", "num.io.threads"}
+        assert for_all == {*(await settings_of(client, BROKER, ""))}
         topic = await settings_of(client, TOPIC, "t")
         own = {key: each.value for key, each in topic.items() if each.source == OF_TOPIC}
         assert {"retention.ms": "3", "segment.ms": "4"} == own
@@ -204,10 +205,7 @@ async def test_what_cannot_be_used_any_more_prevents_no_start_and_no_alteration(
         await alter(client, BROKER, "1", (f"{store}.location", SET, pem), *sets(log_roll_ms=5))
 
     async with broker_and_client(log_dir=data) as (broker, client):
-        assert (
-            f"ignoring an altered setting: {store}.location does not name an existing listener"
-            in caplog.text
-        )
+        assert f"altered settings that have no effect: {store}.location" in caplog.text
         assert 5 == broker.config.integer("log.roll.ms")
 
         await put(client, BROKER, "1", log_roll_ms=6)
@@ -305,6 +303,25 @@ async def test_a_log_setting_of_one_broker_is_not_that_of_several(
 
     async with open_broker(log_dir=data) as broker:
         assert 1000 == broker.config.integer("log.roll.ms")
+
+
+async def test_the_cleaner_of_several_nodes_follows_the_first_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka's nodes have a cleaner each, so that a setting of any of them is accepted."""
+    key = "log.cleaner.backoff.ms"
+    async with (
+        open_broker(log_dir=str(tmp_path), brokers=2) as broker,
+        connect_to(broker, 1, 2) as (first, second),
+    ):
+        await put(second, BROKER, "2", log_cleaner_backoff_ms=5)
+        assert ("5", OF_BROKER) == await value_of(second, BROKER, "2", key)
+        assert f"follows broker 1: broker 2 does not apply {key}" in caplog.text
+        cleaner = broker._cluster.cleaner
+        assert 15_000 == cleaner.config.backoff_ms
+
+        await put(first, BROKER, "1", log_cleaner_backoff_ms=6)
+        assert 6 == cleaner.config.backoff_ms
 
 
 # Resets.

@@ -16,6 +16,7 @@ from support.config_calls import (
     BROKER,
     CLIENT_METRICS,
     DEFAULT,
+    DELETE,
     GROUP,
     LOGGER,
     OF_ALL_BROKERS,
@@ -236,10 +237,26 @@ async def test_documentation_is_accepted_and_none_is_there(described: Client) ->
     assert settings["retention.ms"].documentation is None
 
 
-async def test_what_was_altered_for_all_brokers_is_nothing_at_first(described: Client) -> None:
+async def test_of_all_brokers_only_one_setting_is_there_at_first(described: Client) -> None:
+    """The one that a new cluster of Kafka takes over from its first broker (KIP-966)."""
     result = await describe(described, BROKER, "")
 
-    assert (0, []) == (result.error_code, result.configs)
+    assert 0 == result.error_code
+    assert [("min.insync.replicas", "1", OF_ALL_BROKERS)] == [
+        (each.name, each.value, each.config_source) for each in result.configs
+    ]
+
+
+async def test_least_replicas_in_sync_are_those_of_all_brokers(changed: Client) -> None:
+    for type, name in ((BROKER, "1"), (TOPIC, "t")):
+        [setting] = (await settings_of(changed, type, name, "min.insync.replicas")).values()
+        of_all = ("min.insync.replicas", "1", OF_ALL_BROKERS)
+        default = ("min.insync.replicas", "1", DEFAULT)
+        assert ("1", OF_ALL_BROKERS, (of_all, default)) == setting
+
+    await put(changed, BROKER, ALL, min_insync_replicas=2)
+
+    assert ("2", OF_ALL_BROKERS) == await value_of(changed, TOPIC, "t", "min.insync.replicas")
 
 
 async def test_loggers_are_reported_with_their_levels(described: Client) -> None:
@@ -363,7 +380,9 @@ async def test_settings_of_all_brokers_are_replaced(altered: Client, broker: Bro
 
     assert (0, "") == await alter_all(altered, BROKER, "", {"log.retention.ms": "7"})
 
-    assert ["log.retention.ms"] == list(await settings_of(altered, BROKER, ""))
+    assert {"log.retention.ms", "min.insync.replicas"} == {
+        *(await settings_of(altered, BROKER, ""))
+    }
     assert 1_048_588 == broker.config.integer("message.max.bytes")
     assert ("1048588", DEFAULT) == await value_of(altered, BROKER, "1", "message.max.bytes")
 
@@ -452,16 +471,24 @@ async def test_a_value_is_kept_as_its_type_prints_it(changed: Client) -> None:
 @pytest.mark.parametrize(
     ("operations", "code", "what"),
     [
-        ([("no.such", SET, "1")], INVALID_CONFIG, "no.such: unknown topic key"),
-        ([("retention.ms", SET, "x")], INVALID_CONFIG, "retention.ms = 'x' is not allowed"),
-        ([("retention.ms", SET, "-2")], INVALID_CONFIG, "allowed: an integer from -1"),
-        ([("cleanup.policy", APPEND, "x")], INVALID_CONFIG, "allowed: any of compact, delete"),
-        ([("cleanup.policy", APPEND, "")], INVALID_CONFIG, "allowed: any of compact, delete"),
-        ([("retention.ms", APPEND, "1")], INVALID_CONFIG, "retention.ms is not a list"),
-        ([("retention.ms", SUBTRACT, "1")], INVALID_CONFIG, "retention.ms is not a list"),
-        ([("no.such", APPEND, "1")], INVALID_CONFIG, "no.such is not a list"),
-        ([("retention.ms", SET, None)], INVALID_REQUEST, "the value is missing"),
-        (sets(retention_ms=1) * 2, INVALID_REQUEST, "duplicate key"),
+        ([("no.such", SET, "1")], INVALID_CONFIG, "Unknown topic config name: no.such"),
+        ([("retention.ms", SET, "x")], INVALID_CONFIG, "Not a number of type LONG"),
+        ([("retention.ms", SET, "-2")], INVALID_CONFIG, "Value must be at least -1"),
+        ([("cleanup.policy", APPEND, "x")], INVALID_CONFIG, "one of: compact, delete"),
+        ([("cleanup.policy", APPEND, "")], INVALID_CONFIG, "one of: compact, delete"),
+        (
+            [("retention.ms", APPEND, "1")],
+            INVALID_CONFIG,
+            "retention.ms because its type is not LIST",
+        ),
+        (
+            [("retention.ms", SUBTRACT, "1")],
+            INVALID_CONFIG,
+            "retention.ms because its type is not LIST",
+        ),
+        ([("no.such", APPEND, "1")], INVALID_CONFIG, "no.such because its type is not LIST"),
+        ([("retention.ms", SET, None)], INVALID_REQUEST, "Null value not supported for : "),
+        (sets(retention_ms=1) * 2, INVALID_REQUEST, "duplicate config keys"),
         ([("retention.ms", 7, "1")], INVALID_REQUEST, "unknown operation 7"),
         (
             sets(min_compaction_lag_ms=10, max_compaction_lag_ms=5),
@@ -469,7 +496,7 @@ async def test_a_value_is_kept_as_its_type_prints_it(changed: Client) -> None:
             "is greater than max.compaction.lag.ms",
         ),
         (sets(remote_storage_enable="true"), INVALID_CONFIG, "not support tiered storage"),
-        (sets(compression_type="brotli"), INVALID_CONFIG, "'brotli' is not allowed"),
+        (sets(compression_type="brotli"), INVALID_CONFIG, "Invalid value brotli for"),
     ],
 )
 async def test_what_a_topic_cannot_have_changes_nothing(
@@ -520,7 +547,7 @@ async def test_one_brokers_setting_wins_over_that_of_all(changed: Client, broker
             OF_ALL_BROKERS,
             (("message.max.bytes", "2000000", OF_ALL_BROKERS),),
         )
-    } == await settings_of(changed, BROKER, ALL)
+    } == await settings_of(changed, BROKER, ALL, "message.max.bytes")
     assert 3_000_000 == broker.config.integer("message.max.bytes")
 
     await delete(changed, BROKER, "1", "message.max.bytes")
@@ -553,16 +580,21 @@ async def test_a_node_id_may_have_zeros_before_it(changed: Client) -> None:
         ("1", sets(log_dirs="/x"), INVALID_REQUEST, "log.dirs cannot be changed while"),
         (ALL, sets(auto_create_topics_enable="false"), INVALID_REQUEST, "cannot be changed"),
         ("1", sets(log_retention_hours=1), INVALID_REQUEST, "cannot be changed while"),
-        ("1", sets(message_max_bytes="x"), INVALID_REQUEST, "allowed: an integer from 0"),
-        ("1", sets(message_max_bytes=-1), INVALID_REQUEST, "allowed: an integer from 0"),
-        ("1", [("message.max.bytes", SET, None)], INVALID_REQUEST, "the value is missing"),
-        ("1", [("message.max.bytes", APPEND, "1")], INVALID_CONFIG, "is not a list"),
-        ("1", [("no.such.key", SUBTRACT, "1")], INVALID_CONFIG, "is not a list"),
+        ("1", sets(message_max_bytes="x"), INVALID_REQUEST, "Not a number of type INT"),
+        ("1", sets(message_max_bytes=-1), INVALID_REQUEST, "must be at least 0"),
+        (
+            "1",
+            [("message.max.bytes", SET, None)],
+            INVALID_REQUEST,
+            "Null value not supported for : ",
+        ),
+        ("1", [("message.max.bytes", APPEND, "1")], INVALID_CONFIG, "its type is not LIST"),
+        ("1", [("no.such.key", SUBTRACT, "1")], INVALID_CONFIG, "its type is not LIST"),
         ("1", [("message.max.bytes", 9, "1")], INVALID_REQUEST, "unknown operation 9"),
         ("1", sets(num_io_threads=100), INVALID_REQUEST, "allowed: 4 to 16"),
         (ALL, sets(num_network_threads=100), INVALID_REQUEST, "allowed: 1 to 6"),
         ("1", sets(num_replica_fetchers=3), INVALID_REQUEST, "allowed: 1 to 2"),
-        ("1", sets(num_io_threads=0), INVALID_REQUEST, "from 1 to"),
+        ("1", sets(num_io_threads=0), INVALID_REQUEST, "Value must be at least 1"),
         (ALL, sets(max_connections_per_ip=0), INVALID_REQUEST, "1 or more, or 0 when"),
         (ALL, sets(max_connections_per_ip_overrides="x"), INVALID_REQUEST, "HOST:COUNT"),
         (
@@ -574,9 +606,21 @@ async def test_a_node_id_may_have_zeros_before_it(changed: Client) -> None:
         ("1", [("ssl.keystore.location", SET, "/x")], INVALID_REQUEST, "for a single listener"),
         ("1", sets(listeners="PLAINTEXT://:1"), INVALID_REQUEST, "listeners are open"),
         (ALL, sets(cordoned_log_dirs="/x"), INVALID_REQUEST, "cannot be set for all brokers"),
-        # Kafka keeps these for classes that are plugged in; here nothing would read them.
-        ("1", sets(no_such_key=1), INVALID_REQUEST, "no.such.key: unknown key"),
-        (ALL, sets(compression_type="brotli"), INVALID_REQUEST, "'brotli' is not allowed"),
+        (ALL, sets(compression_type="brotli"), INVALID_REQUEST, "Invalid value brotli for"),
+        ("1", sets(max_connections=0), INVALID_REQUEST, "no client could connect any more"),
+        (ALL, sets(max_connection_creation_rate=0), INVALID_REQUEST, "allowed: 1 or more"),
+        ("1", sets(cordoned_log_dirs="/x"), INVALID_REQUEST, "is not in log.dirs"),
+        (ALL, sets(log_cleaner_dedupe_buffer_size=1_048_576), INVALID_REQUEST, "for each of"),
+        (ALL, sets(log_local_retention_ms=-1), INVALID_REQUEST, "not exceed log.retention.ms"),
+        ("1", sets(remote_log_reader_threads=1), INVALID_REQUEST, "allowed: 5 to 20"),
+        ("1", sets(min_insync_replicas=1), INVALID_CONFIG, "Broker-level min.insync.replicas"),
+        (ALL, [("min.insync.replicas", DELETE, None)], INVALID_CONFIG, "cannot be removed"),
+        (
+            ALL,
+            [("group.consumer.assignment.interval.ms", SET, "15001")],
+            INVALID_REQUEST,
+            "0 to 15000",
+        ),
         ("2", sets(message_max_bytes=5), INVALID_REQUEST, "this is broker 1, not 2"),
         ("x", sets(message_max_bytes=5), INVALID_REQUEST, "invalid broker name 'x'"),
         # Python reads no number of so many digits.
@@ -600,8 +644,57 @@ async def test_a_good_setting_beside_a_bad_one_is_not_taken(changed: Client) -> 
         settings = sets(log_retention_ms=5, message_max_bytes=-1)
 
         assert INVALID_REQUEST == (await alter(changed, BROKER, name, *settings))[0]
-    assert {} == await settings_of(changed, BROKER, ALL)
+    assert ["min.insync.replicas"] == list(await settings_of(changed, BROKER, ALL))
     assert (None, DEFAULT) == await value_of(changed, BROKER, "1", "log.retention.ms")
+
+
+@pytest.mark.parametrize(
+    ("key", "type", "is_read_only", "is_sensitive"),
+    [
+        ("custom.key", 0, True, True),
+        ("super.users", 0, True, True),
+        ("listener.name.plaintext.custom", 0, True, True),
+        ("listener.name.other.max.connections", 3, True, False),
+        ("listener.name.plaintext.num.io.threads", 3, True, False),
+        ("sasl.kerberos.service.name", 2, False, False),
+        ("sasl.enabled.mechanisms", 7, False, False),
+        ("sasl.jaas.config", 9, False, True),
+        ("config.providers", 7, False, False),
+    ],
+)
+async def test_what_kafka_stores_without_applying_it_is_stored_and_described(
+    changed: Client,
+    broker: Broker,
+    caplog: pytest.LogCaptureFixture,
+    key: str,
+    type: int,
+    is_read_only: bool,
+    is_sensitive: bool,
+) -> None:
+    before = broker.config
+
+    assert (0, "") == await alter(changed, BROKER, "1", (key, SET, "5"))
+
+    [entry] = [each for each in (await describe(changed, BROKER, "1")).configs if each.name == key]
+    assert (OF_BROKER, type) == (entry.config_source, entry.config_type)
+    assert (is_read_only, is_sensitive) == (entry.read_only, entry.is_sensitive)
+    assert (None if is_sensitive else "5") == entry.value
+    assert key in caplog.text
+    if key != "config.providers":  # which is reported with the others that are not applied
+        assert f"altered settings that have no effect: {key}" in caplog.text
+        assert before.originals == broker.config.originals
+    await delete(changed, BROKER, "1", key)
+    assert key not in await settings_of(changed, BROKER, "1") or not is_read_only
+
+
+async def test_there_are_not_any_number_of_settings_that_nothing_reads(changed: Client) -> None:
+    for number in range(2):
+        some = [(f"custom.{number}.{each}", SET, "") for each in range(1000)]
+        assert (0, "") == await alter(changed, BROKER, "1", *some)
+
+    code, message = await alter(changed, BROKER, "1", ("custom.more", SET, ""))
+
+    assert (INVALID_REQUEST, "too many settings: 2001; at most 2000 are allowed") == (code, message)
 
 
 async def test_what_cannot_be_set_can_be_deleted(changed: Client) -> None:
@@ -628,6 +721,7 @@ async def test_the_level_of_a_logger_is_set_and_deleted(changed: Client) -> None
         ("1", ("trionet.broker", SET, "LOUD"), INVALID_CONFIG),
         ("1", ("trionet.broker", APPEND, "INFO"), INVALID_REQUEST),
         ("1", ("trionet.broker", 9, "INFO"), INVALID_REQUEST),
+        ("1", ("trionet", DELETE, None), INVALID_REQUEST),
         ("2", ("trionet.broker", SET, "INFO"), INVALID_REQUEST),
         ("", ("trionet.broker", SET, "INFO"), INVALID_REQUEST),
     ],

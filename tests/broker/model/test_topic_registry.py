@@ -274,8 +274,12 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         ({"replication_factor": -2}, "INVALID_REPLICATION_FACTOR", "replication factor -2 is"),
         ({"replication_factor": 2}, "INVALID_REPLICATION_FACTOR", "replication factor 2 is not"),
         ({"partitions": 0, "replication_factor": 0}, "INVALID_REPLICATION_FACTOR", "replication"),
-        ({"configs": [("foo", "1")]}, "INVALID_CONFIG", "foo: unknown topic key"),
-        ({"configs": [("foo", "1")], "partitions": 0}, "INVALID_CONFIG", "foo: unknown topic"),
+        ({"configs": [("foo", "1")]}, "INVALID_CONFIG", "Unknown topic config name: foo"),
+        (
+            {"configs": [("foo", "1")], "partitions": 0},
+            "INVALID_CONFIG",
+            "Unknown topic config name: foo",
+        ),
         (
             {"assignments": [(0, [])]},
             "INVALID_REPLICA_ASSIGNMENT",

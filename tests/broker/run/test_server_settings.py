@@ -24,13 +24,16 @@ from support.trionet_process import trionet_broker_process
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
 from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.config._dynamic_config import DynamicConfig
 from trionet.broker.run._server_settings import (
     CONNECTIONS_MIN,
     connections_max,
     log_connections_max,
+    log_lockouts,
     server_config,
 )
 from trionet.net.wire._close_reason import CloseReason
+from trionet.protocol._config_types import Value
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.server._server_config import ServerConfig
@@ -302,3 +305,48 @@ async def test_without_descriptors_for_logs_a_broker_in_memory_still_serves() ->
 
             # The files of what is deleted go in the background.
             await eventually(write, lambda code: not code)
+
+
+@pytest.mark.parametrize(
+    ("settings", "effect"),
+    [
+        ({"max.connections": 1}, "only 1 connection;"),
+        ({"listener.name.plaintext.max.connections": 1}, "only 1 connection;"),
+        ({"max.connections.per.ip": 1}, "only 1 connection of an address;"),
+        (
+            {"max.connections.per.ip": 0, "max.connections.per.ip.overrides": "127.0.0.1:5"},
+            "connections only from the addresses in max.connections.per.ip.overrides;",
+        ),
+        (
+            {"max.connections.per.ip.overrides": "127.0.0.1:0,127.0.0.2:1,::1:0"},
+            "no connection from 127.0.0.1, ::1;",
+        ),
+        ({"message.max.bytes": 60}, "no records;"),
+    ],
+)
+def test_a_start_warns_of_altered_settings_that_keep_clients_out(
+    caplog: pytest.LogCaptureFixture, settings: dict[str, Value], effect: str
+) -> None:
+    static = BrokerConfig.from_settings({})
+
+    log_lockouts(DynamicConfig(static, cluster=settings))
+    log_lockouts(DynamicConfig(static, own=settings))
+
+    key = next(iter(settings))
+    assert 2 == caplog.text.count(f"with the altered setting {key}={settings[key]}")
+    assert 2 == caplog.text.count(f"the broker accepts {effect}")
+    assert 2 == caplog.text.count(f"trionet broker --data DIR --delete-altered-setting {key}")
+
+
+def test_a_start_warns_of_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    static = BrokerConfig.from_settings({"max.connections": 1, "message.max.bytes": 0})
+    settings: dict[str, Value] = {
+        "max.connections": 2,
+        "max.connections.per.ip.overrides": "127.0.0.1:1",
+        "message.max.bytes": 61,
+        "listener.name.other.max.connections": 1,
+    }
+
+    log_lockouts(DynamicConfig(static, own=settings))
+
+    assert "" == caplog.text

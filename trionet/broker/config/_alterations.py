@@ -61,12 +61,10 @@ def check_operations(operations: Sequence[Operation]) -> None:
     check_operation_count(len(operations))
     twice = [key for key, count in Counter(each[0] for each in operations).items() if count > 1]
     if twice:
-        raise ApiError(
-            INVALID_REQUEST, f"duplicate keys: {', '.join(twice)}; specify each key only once"
-        )
+        raise ApiError(INVALID_REQUEST, "Error due to duplicate config keys")
     without = [key for key, what, value in operations if value is None and what != DELETE]
     if without:
-        raise ApiError(INVALID_REQUEST, f"{', '.join(without)}: the value is missing")
+        raise ApiError(INVALID_REQUEST, f"Null value not supported for : {', '.join(without)}")
     for key, what, _ in operations:
         if not SET <= what <= SUBTRACT:
             raise ApiError(
@@ -105,8 +103,8 @@ def applied(
 def _combined(key: str, what: int, old: str | None, value: str, list_default: ListDefault) -> str:
     default = list_default(key)
     if default is None:
-        verb = "appended to" if what == APPEND else "subtracted from"
-        raise ApiError(INVALID_CONFIG, f"{key} is not a list and cannot be {verb}; set it instead")
+        verb = "APPEND" if what == APPEND else "SUBTRACT"
+        raise ApiError(INVALID_CONFIG, f"Can't {verb} to key {key} because its type is not LIST.")
     items = list(default) if old is None else [item for item in _split(old) if item]
     changed = dict.fromkeys(_split(value))  # a list may have 100,000 items
     if what == APPEND:
@@ -195,13 +193,25 @@ def _loggers() -> dict[str, logging.Logger]:
 
 
 def _check(loggers: dict[str, logging.Logger], name: str, what: int, level: str | None) -> None:
+    """Reject what Kafka rejects, in its words, which programs compare (RuntimeLoggerManager)."""
     if what not in (SET, DELETE):
-        raise ApiError(INVALID_REQUEST, f"{name}: the level of a logger can only be set or deleted")
+        verb = "APPEND" if what == APPEND else "SUBTRACT"
+        raise ApiError(
+            INVALID_REQUEST, f"{verb} operation is not allowed for the BROKER_LOGGER resource"
+        )
     if name not in loggers:
         raise ApiError(
-            INVALID_CONFIG, f"logger {name!r} does not exist; allowed: {', '.join(loggers)}"
+            INVALID_CONFIG,
+            f"Logger {name} does not exist! The loggers are {', '.join(sorted(loggers))}",
         )
     if what == SET and level not in LEVELS:
         raise ApiError(
-            INVALID_CONFIG, f"{name} = {level!r} is not a level; allowed: {', '.join(LEVELS)}"
+            INVALID_CONFIG,
+            f"Cannot set the log level of {name} to {level} as it is not a supported log level."
+            f" Valid log levels are {', '.join(sorted(LEVELS))}",
+        )
+    if what == DELETE and name == ROOT:
+        # It would inherit the level of the program that embeds the broker.
+        raise ApiError(
+            INVALID_REQUEST, f"Removing the log level of the {name} logger is not allowed"
         )

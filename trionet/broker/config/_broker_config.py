@@ -54,6 +54,8 @@ _APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *TRIONET_KEYS))
 
 # Settings of classes plugged into Kafka. Their types are unknown, so their values are redacted.
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
+# The memory that each of the cleaner's threads needs more than (KafkaConfig.validateValues).
+_CLEANER_BYTES = 1024 * 1024
 _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version")
 
 
@@ -303,12 +305,38 @@ def _check_values(originals: Mapping[str, Value]) -> None:
         if originals.get(f"log.retention.{unit}") == 0:
             raise ConfigError(f"log.retention.{unit} must be -1 or at least 1, not 0")
     _check_delay(originals)
+    _check_cleaner(originals)
+    for kind in ("consumer", "share", "streams"):
+        key = f"group.{kind}.assignment.interval.ms"
+        lowest, highest = (f"group.{kind}.{end}.assignment.interval.ms" for end in ("min", "max"))
+        if not _number(originals, lowest) <= _number(originals, key) <= _number(originals, highest):
+            raise ConfigError(
+                f"{key} = {originals.get(key)} must be from {lowest} to {highest}:"
+                f" {_number(originals, lowest)} to {_number(originals, highest)}"
+            )
+
+
+def _number(originals: Mapping[str, Value], key: str) -> int:
+    value = originals.get(key, BROKER_KEYS[key][2])
+    assert isinstance(value, int)
+    return value
+
+
+def _check_cleaner(originals: Mapping[str, Value]) -> None:
+    """Reject a buffer that would be too small for the threads that share it."""
+    size_key, threads_key = "log.cleaner.dedupe.buffer.size", "log.cleaner.threads"
+    size, threads = _number(originals, size_key), _number(originals, threads_key)
+    if size // max(threads, 1) <= _CLEANER_BYTES:
+        raise ConfigError(
+            f"{size_key} = {size} must be more than {_CLEANER_BYTES} for each of the {threads}"
+            f" {threads_key}"
+        )
 
 
 def _check_delay(originals: Mapping[str, Value]) -> None:
     """Reject a failed-authentication delay that is not shorter than the idle timeout."""
     idle_key, delay_key = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
-    idle_ms = originals.get(idle_key, BROKER_KEYS[idle_key][2])
+    idle_ms = _number(originals, idle_key)
     delays = {delay_key: BROKER_KEYS[delay_key][2]} | {
         key: value
         for key, value in originals.items()
@@ -316,7 +344,6 @@ def _check_delay(originals: Mapping[str, Value]) -> None:
     }
     for key, delay_ms in delays.items():
         assert isinstance(delay_ms, int)
-        assert isinstance(idle_ms, int)
         if 0 <= idle_ms <= delay_ms:
             raise ConfigError(
                 f"{key} = {delay_ms} must be less than {idle_key} = {idle_ms}, so that"

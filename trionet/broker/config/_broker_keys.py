@@ -93,7 +93,7 @@ APPLIED: tuple[Row, ...] = (
     ("log.dir", LIST, ("/tmp/kafka-logs",), None),  # noqa: S108 - Kafka's default, not used
     ("log.dirs", LIST, None, None),
     ("log.flush.interval.messages", LONG, LONG_MAX, FROM_1),
-    ("log.flush.interval.ms", LONG, None, FROM_0),
+    ("log.flush.interval.ms", LONG, None, None),
     ("log.flush.offset.checkpoint.interval.ms", INT, 60_000, FROM_0),
     ("log.flush.scheduler.interval.ms", LONG, LONG_MAX, FROM_1),
     ("log.index.interval.bytes", INT, 4096, FROM_0),
@@ -469,6 +469,11 @@ INTERNAL: tuple[Row, ...] = (
     ("unclean.leader.election.interval.ms", LONG, 300_000, FROM_1),
     ("unstable.api.versions.enable", BOOLEAN, False, None),
     ("unstable.feature.versions.enable", BOOLEAN, False, None),
+)
+
+# Keys of plug-in classes that come with Kafka: its own definition of keys does not have them.
+PLUGIN_KEYS: frozenset[str] = frozenset(
+    ("allow.everyone.if.no.acl.found", "metrics.jmx.exclude", "metrics.jmx.include", "super.users")
 )
 
 # Values other than the default that are also no-ops, since they describe a broker without the

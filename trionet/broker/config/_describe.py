@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...protocol._config_types import PASSWORD, Value, value_text
-from ._broker_config import BROKER_KEYS, find_key
+from ._broker_config import BROKER_KEYS
 from ._broker_keys import DYNAMIC_ONLY, INTERNAL, TRIONET_KEYS
-from ._dynamic_config import DYNAMIC, DynamicConfig
+from ._dynamic_config import DYNAMIC, DynamicConfig, is_unknown, row_of
 from ._listeners import LISTENER_PREFIX, split_listener_key
 from ._topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC_KEYS, broker_value
 
@@ -107,35 +107,33 @@ def describe_broker(
         broker: the broker's settings.
         keys: the keys to describe; None for all.
     """
-    current = broker.current
-    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.originals.keys()
+    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS}
+    shown.update(broker.current.originals, broker.cluster, broker.own)
     if keys is not None:
         shown.intersection_update(keys)
-    return [
-        _entry(
-            key,
-            value_text(current[key]),
-            find_key(key)[1],
-            _synonyms(broker, _broker_synonyms(key), key),
-            read_only=key not in DYNAMIC,
-        )
-        for key in sorted(shown)
-    ]
+    return [_broker_entry(broker, key) for key in sorted(shown)]
+
+
+def _broker_entry(broker: DynamicConfig, key: str) -> ConfigEntry:
+    synonyms = _synonyms(broker, _broker_synonyms(key), key)
+    # What was altered without effect is described all the same.
+    value = synonyms[0].value if synonyms else value_text(broker.current[key])
+    return _entry(key, value, row_of(key)[1], synonyms, read_only=key not in DYNAMIC)
 
 
 def describe_all_brokers(
     broker: DynamicConfig, keys: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe only the settings that were altered for all brokers."""
+    """Describe only the settings for all brokers: those altered, and ``min.insync.replicas``."""
     return [
         _entry(
             key,
             value_text(value),
-            find_key(key)[1],
+            row_of(key)[1],
             (_place(key, value, DYNAMIC_DEFAULT_BROKER_CONFIG),),
             read_only=key not in DYNAMIC,
         )
-        for key, value in sorted(broker.cluster.items())
+        for key, value in sorted(broker.for_all_brokers.items())
         if keys is None or key in keys
     ]
 
@@ -182,8 +180,9 @@ def _entry(
     source = synonyms[0].source if synonyms else DEFAULT_CONFIG
     is_sensitive, is_default = kind == PASSWORD, source == DEFAULT_CONFIG
     shown = None if is_sensitive else value
+    type = _UNKNOWN_TYPE if is_sensitive and is_unknown(name) else kind
     return ConfigEntry(
-        name, shown, source, is_default, is_sensitive, read_only, kind, None, synonyms
+        name, shown, source, is_default, is_sensitive, read_only, type, None, synonyms
     )
 
 
@@ -212,7 +211,7 @@ def _synonyms(
 def _places(broker: DynamicConfig, keys: Sequence[str]) -> Iterator[ConfigSynonym]:
     layers = (
         (broker.own, DYNAMIC_BROKER_CONFIG),
-        (broker.cluster, DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (broker.for_all_brokers, DYNAMIC_DEFAULT_BROKER_CONFIG),
         (broker.static.originals, STATIC_BROKER_CONFIG),
     )
     for settings, source in layers:
@@ -226,5 +225,5 @@ def _places(broker: DynamicConfig, keys: Sequence[str]) -> Iterator[ConfigSynony
 
 
 def _place(key: str, value: Value, source: int) -> ConfigSynonym:
-    is_sensitive = find_key(key)[1] == PASSWORD
+    is_sensitive = row_of(key)[1] == PASSWORD
     return ConfigSynonym(key, None if is_sensitive else value_text(value), source)

@@ -3,22 +3,24 @@
 (Kafka 4.3: DynamicBrokerConfig.) Settings altered for one broker take precedence over settings
 altered for all brokers, which take precedence over the settings that the broker was started with.
 
-If a key is dynamic in Kafka, a change is either applied, or accepted and logged as having no effect
-(as at startup), or rejected because it would take effect only after a restart.
+What Kafka accepts is accepted and stored, also what this version does not apply: keys of plug-in
+classes, which Kafka does not know either, keys of listeners that do not exist, and keys of SASL and
+TLS that Kafka reads when it opens a listener. They are described and logged, and change nothing:
+neither while the broker runs, nor at the next start. What Kafka can only read from its file is
+rejected.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import attrs
 
-from ..._util._text import nearest
 from ...errors import ConfigError
-from ...protocol._config_types import HIDDEN, PASSWORD, Value, parse_value
-from ._broker_config import BROKER_KEYS, BrokerConfig, find_key
-from ._broker_keys import DYNAMIC_ONLY, NO_OP_VALUES
+from ...protocol._config_types import HIDDEN, PASSWORD, Row, Value, parse_request_value
+from ._broker_config import BROKER_KEYS, BrokerConfig
+from ._broker_keys import DYNAMIC_ONLY, NO_OP_VALUES, PLUGIN_KEYS
 from ._listeners import LISTENER_PREFIX, split_listener_key
 from ._topic_keys import TOPIC_KEYS
 
@@ -48,9 +50,22 @@ class DynamicConfig:
 
     @current.default
     def _current(self) -> BrokerConfig:
-        if not self.cluster and not self.own:
-            return self.static
-        return BrokerConfig({**self.static.originals, **self.cluster, **self.own})
+        altered = {
+            key: value
+            for layer in (self.cluster, self.own)
+            for key, value in layer.items()
+            if takes_effect(self.static, key)
+        }
+        return BrokerConfig({**self.static.originals, **altered}) if altered else self.static
+
+    @property
+    def for_all_brokers(self) -> Mapping[str, Value]:
+        """The settings of all brokers as described.
+
+        ``min.insync.replicas`` is always among them (KIP-966: since the controller must know it, a
+        new cluster takes the broker's setting over).
+        """
+        return {MIN_ISR: self.static[MIN_ISR], **self.cluster}
 
     def without(self, group: str) -> DynamicConfig:
         """Return the settings without the altered settings of one group of keys.
@@ -79,6 +94,7 @@ class DynamicConfig:
             layers.append(values)
             for problem in problems.values():
                 logger.warning("ignoring an altered setting: %s", problem)
+            report_ineffective(static, values)
         try:
             return cls(static, *layers)
         except ConfigError as error:
@@ -89,6 +105,9 @@ class DynamicConfig:
 def _without(settings: Mapping[str, Value], group: str) -> dict[str, Value]:
     return {key: value for key, value in settings.items() if check_group(key) != group}
 
+
+MIN_ISR = "min.insync.replicas"
+"""The key that is set for all brokers, or not at all (KIP-966: Eligible Leader Replicas)."""
 
 TOPIC_DEFAULTS = frozenset(row.synonyms[0].key for row in TOPIC_KEYS.values() if row.synonyms)
 """The broker keys that provide the defaults of topic keys (Kafka: DynamicLogConfig).
@@ -105,8 +124,15 @@ THREADS = (
     "num.io.threads",
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
 )
 """The thread counts, which one change may at most halve or double (Kafka: DynamicThreadPool)."""
+
+# The limits of the broker that may be 0 only in its file, which needs no client to be changed.
+_NOT_ZERO = frozenset(("max.connection.creation.rate", "max.connections"))
 
 CLEANER = frozenset(
     (
@@ -128,7 +154,7 @@ STORES = frozenset(
 ADDRESS_LIMITS = "max.connections.per.ip"
 """The common prefix of the two keys that limit connections per address; see :func:`check_group`."""
 
-# Kafka changes these only together with an added listener, which KRaft does not support.
+# Kafka accepts these, but opens no listener again to apply them, not even after a restart.
 _OF_NEW_LISTENERS = frozenset(
     (
         "listener.security.protocol.map",
@@ -151,11 +177,15 @@ _OF_NEW_LISTENERS = frozenset(
     *STORES,
 }
 
+# Kafka checks these against the addresses of the listeners, which do not change in KRaft.
+_OF_ADDRESSES = frozenset(("listener.security.protocol.map", "listeners"))
+
 # These name classes, and Kafka rejects a class that it cannot load.
-_CLASSES = frozenset(("config.providers", "metric.reporters"))
+_CLASSES = frozenset(("metric.reporters", "principal.builder.class", "ssl.engine.factory.class"))
 
 _OTHERS = frozenset(
     (
+        "config.providers",
         "cordoned.log.dirs",
         "follower.fetch.last.tiered.offset.enable",
         "group.consumer.assignment.interval.ms",
@@ -168,12 +198,8 @@ _OTHERS = frozenset(
         "remote.fetch.max.wait.ms",
         "remote.list.offsets.request.timeout.ms",
         "remote.log.index.file.cache.total.size.bytes",
-        "remote.log.manager.copier.thread.pool.size",
         "remote.log.manager.copy.max.bytes.per.second",
-        "remote.log.manager.expiration.thread.pool.size",
         "remote.log.manager.fetch.max.bytes.per.second",
-        "remote.log.manager.follower.thread.pool.size",
-        "remote.log.reader.threads",
         "share.coordinator.cached.buffer.max.bytes",
         "transaction.partition.verification.enable",
     )
@@ -212,8 +238,7 @@ def read_settings(
         altered: the keys that must be valid.
 
     Raises:
-        ConfigError: a setting in ``altered`` is not allowed. Parsing stops at the first such
-            setting, because finding similar keys for a thousand unknown keys would take seconds.
+        ConfigError: a setting in ``altered`` is not allowed.
     """
     values: dict[str, Value] = {}
     problems: dict[str, ConfigError] = {}
@@ -243,36 +268,92 @@ def store_group(listener: str) -> str:
     return f"{LISTENER_PREFIX}{listener.lower()}.ssl"
 
 
+def row_of(key: str) -> Row:
+    """Return the definition of a key that can be altered.
+
+    A listener's key has the type and the rule of the key that it overrides. A key that Kafka does
+    not know can have any value, which may be a secret.
+    """
+    base = base_key(key)
+    if base not in BROKER_KEYS or base in PLUGIN_KEYS:
+        return key, PASSWORD, None, None
+    _, kind, default, rule = BROKER_KEYS[base]
+    return key, kind, default if base == key else None, rule
+
+
+def is_unknown(key: str) -> bool:
+    """Whether Kafka does not know a key, and passes it to plug-in classes."""
+    base = base_key(key)
+    return base not in BROKER_KEYS or base in PLUGIN_KEYS
+
+
+def base_key(key: str) -> str:
+    """Return the broker key that a listener's key overrides, or else the key itself."""
+    return split_listener_key(key)[2] if key.startswith(LISTENER_PREFIX) else key
+
+
+def takes_effect(broker: BrokerConfig, key: str) -> bool:
+    """Whether a key that was altered is applied, or is known to be without effect on one node.
+
+    Args:
+        broker: the settings that the broker was started with.
+        key: the key.
+    """
+    if not key.startswith(LISTENER_PREFIX):
+        return not is_unknown(key) and key not in _OF_NEW_LISTENERS
+    listener, mechanism, base = split_listener_key(key)
+    protocols = {each.listener_name: each.security_protocol for each in broker.listeners}
+    is_lower = key.startswith(f"{LISTENER_PREFIX}{listener.lower()}.")
+    if listener not in protocols or not is_lower or mechanism is not None:
+        return False
+    return base in LISTENER_LIMITS or (base in STORES and "SSL" in protocols[listener].name)
+
+
+def report_ineffective(broker: BrokerConfig, altered: Iterable[str]) -> None:
+    """Log the altered keys that are stored, but change nothing.
+
+    Args:
+        broker: the settings that the broker was started with.
+        altered: the keys.
+    """
+    if keys := [key for key in altered if not takes_effect(broker, key)]:
+        logger.warning("altered settings that have no effect: %s", ", ".join(sorted(keys)))
+
+
 def redacted(key: str, text: str) -> str:
     """Return a setting's value for the log, redacted if it could be a secret."""
-    try:
-        return HIDDEN if find_key(key)[1] == PASSWORD else text
-    except ConfigError:
-        return HIDDEN
+    return HIDDEN if row_of(key)[1] == PASSWORD else text
 
 
 def _read(broker: BrokerConfig, key: str, text: str, *, for_all_brokers: bool) -> Value:
-    if key.startswith(LISTENER_PREFIX):
-        base = _listener_base(broker, key)
-    else:
-        base = key
+    """Return the value of a setting; raise if Kafka would (DynamicBrokerConfig.validateConfigs)."""
+    base = base_key(key)
+    if base == key:
         _check_key(key)
-    if for_all_brokers and base in PER_BROKER:
+    _, kind, default, rule = row_of(key)
+    value = parse_request_value(key, kind, rule, text)
+    is_of_one = base not in LISTENER_LIMITS if base != key else key in PER_BROKER
+    if for_all_brokers and is_of_one:
         raise ConfigError(
             f"{key} cannot be set for all brokers; set it for each broker separately, by node id"
         )
-    _, kind, default, rule = find_key(key)
-    value = parse_value(key, kind, rule, text)
     if key in _CLASSES and value not in (default, *NO_OP_VALUES.get(key, ())):
         raise ConfigError(
             f"{key} = {text!r} is not supported, since no classes can be loaded; leave the key out"
         )
+    if key in _NOT_ZERO and value == 0:
+        raise ConfigError(
+            f"{key} = 0 is not allowed, since no client could connect any more to change it;"
+            " allowed: 1 or more"
+        )
+    if key == "cordoned.log.dirs" and value not in ((), ("*",)):
+        _check_cordoned(broker, value)
     return value
 
 
 def _check_key(key: str) -> None:
-    if key not in BROKER_KEYS:
-        raise ConfigError(f"{key}: unknown key{nearest(key, DYNAMIC)}")
+    if key not in BROKER_KEYS or key in PLUGIN_KEYS:
+        return
     if key not in DYNAMIC:
         raise ConfigError(
             f"{key} cannot be changed while the broker is running; change it in the broker's"
@@ -282,28 +363,18 @@ def _check_key(key: str) -> None:
         raise ConfigError(
             f"{key} can only be changed for a single listener; set listener.name.LISTENER.{key}"
         )
-    if key in _OF_NEW_LISTENERS:
+    if key in _OF_ADDRESSES:
         raise ConfigError(
             f"{key} cannot be changed while listeners are open; change it in the broker's settings"
             " and restart the broker"
         )
 
 
-def _listener_base(broker: BrokerConfig, key: str) -> str:
-    """Return the broker key that a listener's key overrides; raise if it cannot be changed."""
-    listener, mechanism, base = split_listener_key(key)
-    protocols = {each.listener_name: each.security_protocol for each in broker.listeners}
-    is_lower = key.startswith(f"{LISTENER_PREFIX}{listener.lower()}.")
-    if listener not in protocols or not is_lower:
+def _check_cordoned(broker: BrokerConfig, value: Value) -> None:
+    folders = [] if broker.log_dir is None else [broker.log_dir]
+    missing = [each for each in value if each not in folders] if isinstance(value, tuple) else []
+    if missing:
         raise ConfigError(
-            f"{key} does not name an existing listener; allowed, in lower case:"
-            f" {', '.join(protocols).lower()}"
+            f"cordoned.log.dirs = {','.join(missing)!r} is not in log.dirs; allowed:"
+            f" {', '.join((*folders, '*'))}"
         )
-    if mechanism is not None or base not in LISTENER_LIMITS | STORES:
-        raise ConfigError(
-            f"{key} cannot be changed while the listener is open; allowed:"
-            f" {', '.join(sorted(LISTENER_LIMITS | STORES))}"
-        )
-    if base in STORES and "SSL" not in protocols[listener].name:
-        raise ConfigError(f"{key}: the listener uses {protocols[listener].name}, not TLS")
-    return base

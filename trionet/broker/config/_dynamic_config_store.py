@@ -19,14 +19,22 @@ import trio
 
 from ...errors import ApiError, ConfigError
 from ...protocol._config_types import Value, value_text
-from ...protocol.error_codes import INVALID_REQUEST
+from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 from ..storage._database import DATABASE_NAME, Database
 from ..storage._disk import open_stopped
 from ..storage._tables import TEXT, Fields, Table
-from ._alterations import Change
+from ._alterations import OPERATIONS_MAX, Change
 from ._broker_config import BrokerConfig
 from ._broker_keys import OFFSETS_PARTITIONS
-from ._dynamic_config import DynamicConfig, check_group, read_settings, redacted
+from ._dynamic_config import (
+    CLEANER,
+    MIN_ISR,
+    DynamicConfig,
+    check_group,
+    read_settings,
+    redacted,
+    report_ineffective,
+)
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -130,7 +138,8 @@ class BrokerConfigs:
 
         Raises:
             ApiError: a setting is not allowed (INVALID_REQUEST; Kafka uses INVALID_CONFIG only for
-                topics: KAFKA-13609), or ``change`` raised the error. Nothing was changed.
+                topics and ``min.insync.replicas``: KAFKA-13609), or ``change`` raised the error.
+                Nothing was changed.
             DatabaseError: the change cannot be stored. Nothing was changed.
 
         Cancellation: if cancelled before the change is stored, nothing was changed. If cancelled
@@ -141,6 +150,11 @@ class BrokerConfigs:
             new = change(old)
             different = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
             altered = frozenset(different.union(named))
+            if len(new) > OPERATIONS_MAX:
+                raise ApiError(
+                    INVALID_REQUEST,
+                    f"too many settings: {len(new)}; at most {OPERATIONS_MAX} are allowed",
+                )
             changes: list[tuple[BrokerConfig, BrokerConfig, Apply]] = []
             try:
                 if name != ALL_BROKERS:
@@ -151,6 +165,7 @@ class BrokerConfigs:
                     changes.append((broker.settings.current, settings.current, apply))
             except ConfigError as error:
                 raise ApiError(INVALID_REQUEST, str(error)) from None
+            _check_min_isr(name, new, altered)
             if validate_only:
                 return
             await self._database.transaction(partial(_replace, broker=name, settings=new))
@@ -159,6 +174,8 @@ class BrokerConfigs:
             for before, after, _ in changes[:1]:
                 nodes = len({node_id for node_id, _ in self._brokers})
                 report_settings(after, before, nodes=nodes)
+                report_ineffective(after, different.intersection(new))
+            self._report_cleaner(name, different.intersection(new))
             for *_, apply in changes:
                 await apply()
 
@@ -168,8 +185,35 @@ class BrokerConfigs:
             if key in self._common and key in altered:
                 raise ConfigError(per_node_error(key))
 
+    def _report_cleaner(self, name: str, altered: Collection[str]) -> None:
+        """Log settings of the cleaner that were altered for a node which does not run it."""
+        first = next((node_id for node_id, _ in self._brokers), name)
+        if name not in (ALL_BROKERS, first) and (keys := CLEANER.intersection(altered)):
+            logger.warning(
+                "all brokers share one log cleaner, which follows broker %s: broker %s does not"
+                " apply %s",
+                first,
+                name,
+                ", ".join(sorted(keys)),
+            )
+
     def _concerned(self, name: str) -> list[Reconfigurable]:
         return [broker for id, broker in self._brokers if name in (ALL_BROKERS, id)]
+
+
+def _check_min_isr(name: str, new: Mapping[str, str], altered: Collection[str]) -> None:
+    """Reject what Kafka rejects so that its controller knows the value (KIP-966), in its words."""
+    if MIN_ISR not in altered:
+        return
+    if name != ALL_BROKERS:
+        raise ApiError(
+            INVALID_CONFIG,
+            f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.",
+        )
+    if MIN_ISR not in new:
+        raise ApiError(
+            INVALID_CONFIG, f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
+        )
 
 
 def per_node_error(key: str) -> str:
@@ -213,19 +257,39 @@ def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         logger.info("altered settings of %s: %s", _named(name), ", ".join(changes_text))
 
 
-async def reset_altered(folder: str) -> list[str]:
-    """Delete all altered broker settings. The broker must not be running.
-
-    Topic settings are kept.
+async def altered_settings(folder: str) -> list[str]:
+    """Return all altered broker settings. The broker must not be running.
 
     Args:
         folder: the path of the data directory.
 
     Returns:
-        The deleted settings as ``broker 1: KEY=VALUE``, with potential secrets redacted.
+        The settings as ``broker 1: KEY=VALUE``, with potential secrets redacted.
 
     Raises:
         ConfigError: the directory contains no broker data, or is in use.
+        DatabaseError: the database cannot be opened or read.
+        OSError: the directory cannot be accessed.
+    """
+    _check_data(folder)
+    async with open_stopped(folder) as database:
+        return _listed(await database.read(_load))
+
+
+async def reset_altered(folder: str, key: str | None = None) -> list[str]:
+    """Delete one altered broker setting, or all of them. The broker must not be running.
+
+    Topic settings are kept.
+
+    Args:
+        folder: the path of the data directory.
+        key: the key, of whichever brokers it was altered for; None for all keys.
+
+    Returns:
+        The deleted settings as :func:`altered_settings` returns them.
+
+    Raises:
+        ConfigError: the directory contains no broker data, or is in use, or the key is not altered.
         DatabaseError: the database cannot be opened or written. Nothing was deleted.
         OSError: the directory cannot be accessed.
 
@@ -233,7 +297,20 @@ async def reset_altered(folder: str) -> list[str]:
     """
     _check_data(folder)
     async with open_stopped(folder) as database:
-        stored = await database.transaction(_forget)
+        stored = await database.transaction(partial(_forget, key=key))
+    if key is None:
+        return _listed(stored)
+    deleted = _listed({name: {key: each[key]} for name, each in stored.items() if key in each})
+    if not deleted:
+        altered = sorted({each for settings in stored.values() for each in settings})
+        raise ConfigError(
+            f"{key} is not an altered setting in {folder}; altered are:"
+            f" {', '.join(altered) or 'none'}"
+        )
+    return deleted
+
+
+def _listed(stored: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [
         f"{_named(name)}: {key}={redacted(key, text)}"
         for name, settings in sorted(stored.items())
@@ -254,9 +331,10 @@ def _named(name: str) -> str:
 _SETTINGS = Table("broker_config", 2, Fields(broker=TEXT, name=TEXT, value=TEXT))
 
 
-def _forget(connection: Connection) -> dict[str, dict[str, str]]:
+def _forget(connection: Connection, key: str | None) -> dict[str, dict[str, str]]:
+    """Delete a key, or all of them, and return what was stored before."""
     stored = _load(connection)
-    connection.execute("DELETE FROM broker_config")
+    connection.execute("DELETE FROM broker_config WHERE ?1 IS NULL OR name = ?1", (key,))
     return stored
 
 

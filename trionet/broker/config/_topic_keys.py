@@ -13,10 +13,12 @@ from ..._util._text import nearest
 from ...errors import ApiError, ConfigError
 from ...protocol._config_types import (
     BOOLEAN,
+    FROM_0,
     INT,
     LIST,
     Rule,
     Value,
+    parse_request_value,
     parse_value,
     value_text,
 )
@@ -80,6 +82,9 @@ _SYNONYMS = {
     "unclean.leader.election.enable": ("unclean.leader.election.enable",),
 }
 
+# Rules of topic keys that are stricter than those of their broker keys.
+_RULES: dict[str, Rule] = {"flush.ms": FROM_0}
+
 _WITHOUT_SYNONYMS = (
     TopicKey("follower.replication.throttled.replicas", LIST, (), None),
     TopicKey("internal.segment.bytes", INT, None, None),
@@ -94,7 +99,7 @@ def _topic_key(name: str, keys: tuple[str, ...]) -> TopicKey:
     _, kind, _, rule = BROKER_KEYS[keys[0]]
     synonyms = tuple(Synonym(key, _UNITS.get(key.rpartition(".")[2], 1)) for key in keys)
     default = _converted(BROKER_KEYS[keys[-1]][2], synonyms[-1].factor)
-    return TopicKey(name, kind, default, rule, synonyms)
+    return TopicKey(name, kind, default, _RULES.get(name, rule), synonyms)
 
 
 def _converted(value: Value, factor: int) -> Value:
@@ -156,13 +161,15 @@ def check_topic_overrides(
     overrides: dict[str, str] = {}
     for name, text in pairs:
         if name not in TOPIC_KEYS:
-            raise ApiError(INVALID_CONFIG, f"{name}: unknown topic key{nearest(name, TOPIC_KEYS)}")
-        if text is None:
+            # Kafka's words, which programs compare, and the suggestion for people.
             raise ApiError(
-                INVALID_CONFIG, f"{name}: the value is missing; omit the key to use its default"
+                INVALID_CONFIG, f"Unknown topic config name: {name}{nearest(name, TOPIC_KEYS)}"
             )
+        if text is None:
+            raise ApiError(INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+        row = TOPIC_KEYS[name]
         try:
-            value = _parse(TOPIC_KEYS[name], text)
+            value = parse_request_value(row.name, row.kind, row.rule, text)
         except ConfigError as error:
             raise ApiError(INVALID_CONFIG, str(error)) from None
         overrides[name] = value_text(value) or ""

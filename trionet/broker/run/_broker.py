@@ -49,7 +49,7 @@ from ..telemetry._request_recorder import RequestRecorder
 from ._broker_keywords import BrokerKeywords
 from ._new_topics import Topics, create_missing, parse_topics
 from ._node import Node, node_configs
-from ._reconfiguration import SHARED_KEYS, LogReconfiguration
+from ._reconfiguration import LOG_KEYS, LogReconfiguration
 from ._served_apis import served_apis
 from ._upkeep import start_upkeep
 
@@ -586,7 +586,7 @@ async def _open_cluster(
     if config.log_dir is not None:
         await disk.check_ownership(config.log_dir)
     database = await stack.enter_async_context(opening)
-    altered = await BrokerConfigs.load(database, SHARED_KEYS if len(configs) > 1 else frozenset())
+    altered = await BrokerConfigs.load(database, LOG_KEYS if len(configs) > 1 else frozenset())
     settings = [altered.settings_of(each) for each in configs]
     first = settings[0].current
     report_settings(first, config, nodes=len(configs))

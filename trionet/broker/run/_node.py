@@ -29,7 +29,7 @@ from ..config._dynamic_config import ADDRESS_LIMITS, store_group
 from ..model._broker_state import BrokerState
 from ..telemetry._request_recorder import RequestRecorder
 from ._reconfiguration import NodeReconfiguration
-from ._server_settings import log_connections_max, server_config
+from ._server_settings import log_connections_max, log_lockouts, server_config
 
 if TYPE_CHECKING:
     from ...server.metrics._metrics_listener import FindPage
@@ -126,6 +126,7 @@ class Node:
             )
             if nodes is not None:
                 log_connections_max(state.config, nodes)
+            log_lockouts(state.settings)
             advertised = self.apis.advertised.response
             self.server = server = SocketServer(
                 self.apis.handle,

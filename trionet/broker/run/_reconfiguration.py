@@ -11,7 +11,7 @@ Rejected: Kafka's approach, which validates a change and then applies it to one 
 another. If a component fails, Kafka logs the error, and the other components keep the change.
 
 All nodes share the logs, so only settings for all nodes apply to them. With a single node, the
-settings of that node also apply to the logs.
+settings of that node also apply to the logs. The cleaner follows the settings of the first node.
 
 Reconsider if applying a change must wait for I/O, since it would no longer be all or nothing.
 """
@@ -29,9 +29,10 @@ from ...errors import ConfigError, LocalProtocolError
 from ...server._socket_server import SocketServer, check_resize
 from ...server.quotas._connection_limits import ServerLimits
 from ..config._broker_config import BrokerConfig, ListenerSettings
-from ..config._dynamic_config import CLEANER, STORES, THREADS, TOPIC_DEFAULTS, DynamicConfig
+from ..config._dynamic_config import STORES, THREADS, TOPIC_DEFAULTS, DynamicConfig
 from ..config._dynamic_config_store import Apply
 from ..config._listeners import LISTENER_PREFIX
+from ..config._topic_keys import TOPIC_KEYS, broker_value
 from ..log import LogConfig
 from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
@@ -47,10 +48,7 @@ LOOKUP_SECONDS_MAX: Final = 10.0
 TOPICS_AT_ONCE = 20
 
 LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
-"""The keys that apply to logs."""
-
-SHARED_KEYS = LOG_KEYS | CLEANER
-"""The keys that several nodes cannot have different values of, so that none is set for one node."""
+"""The keys that apply to logs. Several nodes have the same logs, so that none is set for one."""
 
 CLEANER_THREADS: Final = "log.cleaner.threads"
 
@@ -72,13 +70,14 @@ class LogReconfiguration:
 
         Raises:
             ConfigError: the number of cleanings at the same time would change by too much (Kafka:
-                LogCleaner.validateReconfiguration).
+                LogCleaner.validateReconfiguration), or local retention would exceed retention.
         """
         old, new = self.settings.current, settings.current
         if old[CLEANER_THREADS] != new[CLEANER_THREADS]:  # 0 at the start is allowed, and stays
             check_resize(
                 CLEANER_THREADS, old.integer(CLEANER_THREADS), new.integer(CLEANER_THREADS)
             )
+        _check_local_retention(new)
         await trio.lowlevel.checkpoint()
         return partial(self._apply, settings, altered)
 
@@ -191,6 +190,19 @@ class NodeReconfiguration:
                 renewals.append(await listener.prepare_certificates(new))
         await trio.lowlevel.checkpoint()
         return renewals
+
+
+def _check_local_retention(config: BrokerConfig) -> None:
+    """Reject what Kafka rejects at run time (DynamicLogConfig), though nothing here is tiered."""
+    for unit in ("ms", "bytes"):
+        row = TOPIC_KEYS[f"retention.{unit}"]
+        key, longest = f"log.local.retention.{unit}", broker_value(config, row)
+        local = config.integer(key)
+        if isinstance(longest, int) and longest >= 0 and (local == -1 or local > longest):
+            raise ConfigError(
+                f"{key} = {local} must not exceed log.retention.{unit} = {longest}, of which -2 is"
+                " all"
+            )
 
 
 def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ...errors import ConfigError
 from ...net.wire._endpoint import Endpoint
+from ...protocol._config_types import Value
+from ...protocol.records._batch import HEADER_SIZE
 from ...server._server_config import ServerConfig
 from ...server.quotas._connection_limits import (
     UNLIMITED,
@@ -19,6 +21,7 @@ from ...server.quotas._connection_limits import (
     resolve_overrides,
 )
 from ..config._broker_config import BrokerConfig, ListenerSettings
+from ..config._dynamic_config import DynamicConfig, base_key, takes_effect
 
 logger = logging.getLogger("trionet.broker")
 
@@ -166,6 +169,45 @@ def log_connections_max(config: BrokerConfig, nodes: int) -> None:
             RESERVE,
             RESERVE,
         )
+
+
+# A client connects to a bootstrap server, and then to the broker that it finds there.
+_CONNECTIONS_OF_CLIENT = 2
+_CONNECTION_LIMITS = ("max.connections", "max.connections.per.ip")
+
+
+def log_lockouts(settings: DynamicConfig) -> None:
+    """Warn of altered settings that keep clients out, so that no client can undo them.
+
+    Args:
+        settings: the settings at startup.
+    """
+    for key, value in {**settings.cluster, **settings.own}.items():
+        if takes_effect(settings.static, key):
+            for effect in _lockouts(base_key(key), value):
+                logger.warning(
+                    "with the altered setting %s=%s the broker accepts %s; if that is not intended,"
+                    " stop the broker and delete the setting: trionet broker --data DIR"
+                    " --delete-altered-setting %s",
+                    key,
+                    value,
+                    effect,
+                    key,
+                )
+
+
+def _lockouts(key: str, value: Value) -> Iterator[str]:
+    """Yield what a broker still accepts if a setting keeps clients out."""
+    if key == OVERRIDES and isinstance(value, str):
+        excluded = [host for host, count in parse_overrides(value).items() if count == 0]
+        if excluded:
+            yield f"no connection from {', '.join(excluded)}"
+    elif key == "max.connections.per.ip" and value == 0:
+        yield f"connections only from the addresses in {OVERRIDES}"
+    elif key in _CONNECTION_LIMITS and isinstance(value, int) and value < _CONNECTIONS_OF_CLIENT:
+        yield f"only {value} connection{' of an address' if key.endswith('.ip') else ''}"
+    elif key == "message.max.bytes" and isinstance(value, int) and value < HEADER_SIZE:
+        yield "no records"
 
 
 def descriptor_limit() -> int | None:
