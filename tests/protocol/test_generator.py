@@ -188,5 +188,7 @@ def test_a_row_has_versions_clients_and_what_is_left_out() -> None:
         "| [FindCoordinator](../protocol.md#findcoordinator) | 10 | 0 to 6 | 0 to 6 |"
         " producer, consumer, admin | no share groups |" in page
     )
-    assert "| AlterClientQuotas | 49 |  | 0 to 1 | admin | there are no quotas for bytes and" in page
+    assert (
+        "| AlterClientQuotas | 49 |  | 0 to 1 | admin | there are no quotas for bytes and" in page
+    )
     assert "| Vote | 52 |  |  |  | it runs between the controllers of a quorum |" in page
