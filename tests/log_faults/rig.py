@@ -42,7 +42,7 @@ APART_FROM = {
     "LogFile.__init__",
     "_memory_file",
     # A round that is cut off where it notes its own end is one that waiters wait for.
-    "Durability._run_round",
+    "Durability.release_round",
     "log_file",
 }
 

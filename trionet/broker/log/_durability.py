@@ -29,6 +29,8 @@ let the kernel merge their writes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import trio
 
@@ -41,6 +43,19 @@ from .segments._segment import Segment
 from .segments._segments import Segments
 from .state._leader_epochs import LEADER_EPOCH_FILE, LeaderEpochs
 from .state._producer_state import ProducerEntry, write_snapshot
+
+
+class FlushRound(NamedTuple):
+    """What one round of flushing brings to the disk: the state of a log when the round began."""
+
+    active: Segment
+    end_offset: int
+    position: tuple[int, int]
+    durable_bytes: int
+    rolled: tuple[Segment, ...]
+    snapshots: tuple[tuple[int, dict[int, ProducerEntry]], ...]
+    names_made: int
+    epochs: bytes | None
 
 
 class Durability:
@@ -174,6 +189,11 @@ class Durability:
         """Wait until every leader epoch is durable. Raises the same errors as :meth:`flush`."""
         await self._until(lambda: self._epochs.is_saved)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a flush is running in a thread."""
+        return self._running is not None
+
     async def idle(self) -> None:
         """Wait until no flush is running in a thread. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
@@ -196,7 +216,7 @@ class Durability:
         await trio.lowlevel.checkpoint_if_cancelled()
         waited = False
         while not is_durable():
-            self._raise_if_failed()
+            self.raise_if_failed()
             waited = True
             if self._running is None:
                 await self._run_round()
@@ -205,91 +225,117 @@ class Durability:
         if not waited:
             await trio.lowlevel.cancel_shielded_checkpoint()
 
-    def _raise_if_failed(self) -> None:
+    def raise_if_failed(self) -> None:
+        """Raise KAFKA_STORAGE_ERROR if a sync has failed, or the log was abandoned."""
         if self.failure is not None:
             raise_from(ApiError(KAFKA_STORAGE_ERROR, self.failure), self._cause)
 
     async def _run_round(self) -> None:
-        running = self._running = trio.Event()
         try:
-            active = self._segments.active
-            end_offset = active.end_offset
-            position = active.base_offset, active.size
-            durable_bytes = active.bytes_before + active.size
-            rolled, snapshots = self._rolled, self._snapshots
-            names_made = self._names_made
-            epochs = None if self._epochs.is_saved else self._epochs.encode()
-            self._appended_in_round = None
-
-            def work() -> OSError | None:
-                try:
-                    self._save(active, rolled, snapshots, epochs)
-                except OSError as error:
-                    text = f"{self._name}: flush failed (no data is lost): {error}"
-                    raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
-                try:
-                    self._sync(active, rolled, names_made)
-                except OSError as error:
-                    return error
-                return None
-
-            failure = await self._directory.in_thread(work, self._limiter)
+            round = self.begin_round()
+            failure = await self._directory.in_thread(
+                partial(self.write_round, round), self._limiter
+            )
             if failure is not None:
-                self.failure = (
-                    f"{self._name}: syncing written data failed ({failure}); the log rejects"
-                    " appends until the broker has been restarted and has checked the log"
-                )
-                self._cause = failure
-                self._raise_if_failed()
-            # Its segment may have been deleted during the sync, with everything below its end.
-            is_there = position[0] >= self._segments.all[0].base_offset
-            if is_there and end_offset >= self.recovery_point:
-                self.recovery_point, self._durable_end = end_offset, position
-                self.durable_bytes = durable_bytes
-            self._rolled = tuple(each for each in self._rolled if each not in rolled)
-            self._snapshots = tuple(each for each in self._snapshots if each not in snapshots)
-            if epochs is not None:
-                self._epochs.note_saved(epochs)
-            self._names_durable = names_made
-            self._note_flushed()
-            if rolled:
-                self._segments.release_idle()
+                self.note_failure(failure)
+                self.raise_if_failed()
+            self.end_round(round)
         finally:
-            self._running = None
+            self.release_round()
+
+    def begin_round(self) -> FlushRound:
+        """Begin a round, for which no other may be running; call :meth:`release_round` then."""
+        self._running = trio.Event()
+        active = self._segments.active
+        self._appended_in_round = None
+        return FlushRound(
+            active,
+            active.end_offset,
+            (active.base_offset, active.size),
+            active.bytes_before + active.size,
+            self._rolled,
+            self._snapshots,
+            self._names_made,
+            None if self._epochs.is_saved else self._epochs.encode(),
+        )
+
+    def write_round(self, round: FlushRound, *, syncs_parent: bool = True) -> OSError | None:
+        """Write and sync the files of a round, in a thread. Returns why a sync failed, if it did.
+
+        Args:
+            round: the result of :meth:`begin_round`.
+            syncs_parent: whether to sync the data directory if needed; if not, the caller does it.
+
+        Raises:
+            ApiError: KAFKA_STORAGE_ERROR if a file could not be written; the next round can retry.
+        """
+        try:
+            self._save(round)
+        except OSError as error:
+            text = f"{self._name}: flush failed (no data is lost): {error}"
+            raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
+        try:
+            self._sync(round, syncs_parent=syncs_parent)
+        except OSError as error:
+            return error
+        return None
+
+    def note_failure(self, failure: OSError) -> None:
+        """Note that a sync has failed, which is final."""
+        self.failure = (
+            f"{self._name}: syncing written data failed ({failure}); the log rejects"
+            " appends until the broker has been restarted and has checked the log"
+        )
+        self._cause = failure
+
+    def end_round(self, round: FlushRound) -> None:
+        """Note what a round has brought to the disk."""
+        # Its segment may have been deleted during the sync, with everything below its end.
+        is_there = round.position[0] >= self._segments.all[0].base_offset
+        if is_there and round.end_offset >= self.recovery_point:
+            self.recovery_point, self._durable_end = round.end_offset, round.position
+            self.durable_bytes = round.durable_bytes
+        self._rolled = tuple(each for each in self._rolled if each not in round.rolled)
+        self._snapshots = tuple(each for each in self._snapshots if each not in round.snapshots)
+        if round.epochs is not None:
+            self._epochs.note_saved(round.epochs)
+        self._names_durable = round.names_made
+        self._note_flushed()
+        if round.rolled:
+            self._segments.release_idle()
+
+    def release_round(self) -> None:
+        """Let the next round begin."""
+        running, self._running = self._running, None
+        if running is not None:
             running.set()
 
     def _note_flushed(self) -> None:
         # Not in _run_round(): compiled, that would take what it has set to None for None still.
         self._unflushed_since = self._appended_in_round
 
-    def _save(
-        self,
-        active: Segment,
-        rolled: tuple[Segment, ...],
-        snapshots: tuple[tuple[int, dict[int, ProducerEntry]], ...],
-        epochs: bytes | None,
-    ) -> None:
+    def _save(self, round: FlushRound) -> None:
         """Write the files of a round, in a thread. If this fails, the next round can retry."""
-        for segment in rolled:
+        for segment in round.rolled:
             segment.indexes.save()
-        if active.indexes.has_unsaved:
-            active.indexes.save()
-        if epochs is not None:
-            self._directory.replace(LEADER_EPOCH_FILE, epochs)
-        for offset, producers in snapshots:
+        if round.active.indexes.has_unsaved:
+            round.active.indexes.save()
+        if round.epochs is not None:
+            self._directory.replace(LEADER_EPOCH_FILE, round.epochs)
+        for offset, producers in round.snapshots:
             write_snapshot(self._directory, offset, producers)
 
-    def _sync(self, active: Segment, rolled: tuple[Segment, ...], names_made: int) -> None:
+    def _sync(self, round: FlushRound, *, syncs_parent: bool) -> None:
         """Make everything durable, in the same thread. A failure is final."""
-        for segment in rolled:
+        for segment in round.rolled:
             segment.file.sync()
             segment.indexes.sync()
-        active.file.sync()
+        round.active.file.sync()
         if not self._names_durable:
             self._sync_metadata()
-        if names_made > self._names_durable:
+        if round.names_made > self._names_durable:
             self._directory.sync()
-            if self._parent is not None:
+            if self._parent is not None and syncs_parent:
                 self._parent.sync()
 
     def _sync_metadata(self) -> None:

@@ -32,7 +32,7 @@ from ...protocol.error_codes import (
     UNKNOWN_LEADER_EPOCH,
 )
 from ...protocol.records._records import EndTransactionMarker, encode_marker
-from ._durability import Durability
+from ._durability import Durability, FlushRound
 from .files._checkpoint_files import Extent
 from .files._directory import Directory, run_blocking
 from .recovery._log_loader import LastShutdown, LogLoader
@@ -1070,13 +1070,66 @@ class Log:
         """
         self.reject_appends(f"{self._name} is closed")
         self._settle()
-        await self.flush()
         await self._durability.idle()
         async with self._changing_segments:
-            if not self._is_as_closed:
-                await run_blocking(self.directory, self._finish)
+            try:
+                round = self.begin_close()
+                await run_blocking(self.directory, self.close_files, round)
+                self.end_close(round)
+            finally:
+                self.end_close(None)
 
-    def _finish(self) -> None:
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no flush is running in a thread, and no segment is being removed or replaced."""
+        return not self._durability.is_running and not self._changing_segments.locked()
+
+    def begin_close(self) -> FlushRound | None:
+        """Reject further appends to a log that is quiet; :meth:`close_files` goes on in a thread.
+
+        A caller with many logs closes them in these three steps, with one thread for many, where
+        :meth:`close` needs a thread for each. None may be changed or flushed in between.
+
+        Returns:
+            What is not on disk; None if everything is.
+
+        Raises:
+            ApiError: KAFKA_STORAGE_ERROR if an earlier sync failed.
+        """
+        self.reject_appends(f"{self._name} is closed")
+        self._settle()
+        if not self.directory.is_durable or self._durability.is_durable(self.end_offset):
+            return None
+        self._durability.raise_if_failed()
+        return self._durability.begin_round()
+
+    def close_files(self, round: FlushRound | None, *, syncs_parent: bool = True) -> None:
+        """Write and sync all files of a log that is being closed. Blocks.
+
+        Args:
+            round: the result of :meth:`begin_close`.
+            syncs_parent: whether to sync the data directory if needed; if not, the caller does it.
+
+        Raises:
+            ApiError, OSError: see :meth:`close`.
+        """
+        epochs_are_saved = self.epochs.is_saved
+        if round is not None:
+            failure = self._durability.write_round(round, syncs_parent=syncs_parent)
+            if failure is not None:
+                self._durability.note_failure(failure)
+                self._durability.raise_if_failed()
+            epochs_are_saved = True
+        if not self._is_as_closed:
+            self._finish(epochs_are_saved=epochs_are_saved)
+
+    def end_close(self, round: FlushRound | None) -> None:
+        """Note the end of :meth:`close_files`; ``round`` is None if it failed."""
+        if round is not None:
+            self._durability.end_round(round)
+        self._durability.release_round()
+
+    def _finish(self, *, epochs_are_saved: bool) -> None:
         active = self._segments.active
         active.truncate_torn_end()
         active.indexes.finish()
@@ -1084,7 +1137,7 @@ class Log:
             if segment.indexes.has_unsaved or segment is active:
                 segment.indexes.save()
         active.indexes.sync()
-        if not self.epochs.is_saved and self.size:
+        if not epochs_are_saved and self.size:
             # Without the file, an empty log starts with epoch 0.
             self.directory.replace(LEADER_EPOCH_FILE, self.epochs.encode())
         write_snapshot(self.directory, self.end_offset, self._producers)

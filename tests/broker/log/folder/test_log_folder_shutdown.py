@@ -174,6 +174,45 @@ class FailingDisk(FolderDirectory):
         return FailingDisk(Path(self.path) / name)
 
 
+class Steps(trio.abc.Instrument):
+    """How often any task had its turn."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += 1
+
+
+async def test_a_stop_takes_fewer_steps_than_there_are_logs(directory: Directory) -> None:
+    steps = Steps()
+    async with reopened(directory) as folder:
+        for number in range(300):
+            (await folder.create("orders", number, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
+        trio.lowlevel.add_instrument(steps)
+    trio.lowlevel.remove_instrument(steps)
+
+    assert steps.count < 300
+    async with reopened(directory) as folder:
+        assert folder.was_clean
+        assert {1} == {log.end_offset for log in folder.logs.values()}
+
+
+async def test_a_stop_waits_for_a_flush_that_is_running(folder: FolderDirectory) -> None:
+    async with trio.open_nursery() as nursery, reopened(folder) as opened:
+        log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        other = await opened.create("orders", 1, TOPIC_ID, CONFIG, NOW)
+        for each in (log, other):
+            each.append(ONE, NOW)
+        nursery.start_soon(log.flush)
+        while log.is_quiet:
+            await trio.lowlevel.checkpoint()
+
+    async with reopened(folder) as opened:
+        assert opened.was_clean
+        assert [1, 1] == [opened.logs["orders", number].end_offset for number in (0, 1)]
+
+
 async def test_log_that_cannot_be_put_on_the_disk_makes_the_stop_unclean(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:

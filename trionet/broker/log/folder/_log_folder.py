@@ -24,6 +24,7 @@ import trio
 from ...._util._raising import raise_single_error
 from ....errors import ApiError
 from ....net._network import SYSTEM
+from .._durability import FlushRound
 from .._log import Log
 from ..files._checkpoint_files import (
     CLEAN_SHUTDOWN_FILE,
@@ -55,6 +56,9 @@ SYNCS_AT_ONCE_MAX = 8
 # opening one. A single thread then, since two would compete for the interpreter (see read_ahead).
 # After an unclean shutdown each log may need minutes of scanning, mostly without the interpreter.
 CLEAN_LOGS_AT_ONCE = 50
+
+# How many logs a thread closes per call; a cancelled shutdown waits for the calls that are running.
+CLOSED_AT_ONCE = 20
 
 # How many partitions with the same cause are named in one line.
 NAMES_LISTED_MAX = 3
@@ -440,6 +444,8 @@ class LogFolder:
         failures = await self._close_logs()
         if not failures:
             try:
+                # Once for all logs that are new, instead of by each.
+                await self.sync_names()
                 await self.write_checkpoints()
                 await self._run(
                     self.directory.replace, CLEAN_SHUTDOWN_FILE, encode_clean_shutdown()
@@ -450,18 +456,47 @@ class LogFolder:
         _log_failures(failures)
 
     async def _close_logs(self) -> dict[str, list[str]]:
-        failures: dict[PartitionKey, ApiError | OSError] = {}
+        """Close all logs, and return the causes why some could not be, with the logs' names.
 
-        async def close_one(key: PartitionKey, log: Log) -> None:
+        A log that is in use is closed by itself; of the others, a thread closes several in a row,
+        since a hop to a thread takes as long as closing one.
+        """
+        failures: dict[PartitionKey, ApiError | OSError] = {}
+        quiet = [log for log in self.logs.values() if log.is_quiet]
+        limiter = trio.CapacityLimiter(SYNCS_AT_ONCE_MAX)
+
+        async def close_one(log: Log) -> None:
             try:
                 await log.close()
             except (ApiError, OSError) as error:
-                failures[key] = error
+                failures[log.topic, log.partition] = error
+
+        async def close_some(logs: list[Log]) -> None:
+            async with limiter:
+                failures.update(await self._close_in_a_row(logs))
 
         async with trio.open_nursery() as nursery:
-            for key, log in self.logs.items():
-                nursery.start_soon(close_one, key, log)
+            for log in self.logs.values():
+                if not log.is_quiet:
+                    nursery.start_soon(close_one, log)
+            for first in range(0, len(quiet), CLOSED_AT_ONCE):
+                nursery.start_soon(close_some, quiet[first : first + CLOSED_AT_ONCE])
         return _group_by_cause(failures)
+
+    async def _close_in_a_row(self, logs: list[Log]) -> dict[PartitionKey, ApiError | OSError]:
+        """Close quiet logs in one thread, without a task and a thread for each."""
+        failures: dict[PartitionKey, ApiError | OSError] = {}
+        rounds: dict[Log, FlushRound | None] = {}
+        for log in logs:
+            try:
+                rounds[log] = log.begin_close()
+            except (ApiError, OSError) as error:
+                failures[log.topic, log.partition] = error
+        errors = await self._run(_close_files, rounds)
+        for log, round in rounds.items():
+            log.end_close(None if log in errors else round)
+        failures.update(((log.topic, log.partition), error) for log, error in errors.items())
+        return failures
 
     async def __aenter__(self) -> Self:
         return self
@@ -474,6 +509,17 @@ class LogFolder:
 
     def __repr__(self) -> str:
         return f"LogFolder({self.directory!r}, {len(self.logs)} logs)"
+
+
+def _close_files(rounds: Mapping[Log, FlushRound | None]) -> dict[Log, ApiError | OSError]:
+    """Close the files of logs, and return the errors. Blocks. The names are to be synced then."""
+    errors: dict[Log, ApiError | OSError] = {}
+    for log, round in rounds.items():
+        try:
+            log.close_files(round, syncs_parent=False)
+        except (ApiError, OSError) as error:
+            errors[log] = error
+    return errors
 
 
 async def _set_deadline_when_cancelled(scope: trio.CancelScope) -> None:
