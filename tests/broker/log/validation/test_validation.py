@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,11 +141,32 @@ def claiming(count: int, codec: int = NONE, data: bytes = GOOD) -> bytes:
     ("codec", "ratio"), [(NONE, 1), (GZIP, 1032), (SNAPPY, 22), (LZ4, 255), (ZSTD, 32768)]
 )
 def test_a_batch_claims_no_more_records_than_its_bytes_can_hold(codec: int, ratio: int) -> None:
-    most = (len(GOOD) - 61) * ratio // 7
+    data = batch(3, timestamp=NOW, codec=codec)
+    most = (len(data) - 61) * ratio // 7
 
-    assert [most] == [header.count for header in accepted(claiming(most, codec))]
+    assert [most] == [header.count for header in accepted(claiming(most, codec, data))]
     for count in (most + 1, 2**31 - 1):
-        assert name_of(INVALID_RECORD) == refusal(claiming(count, codec))
+        assert name_of(INVALID_RECORD) == refusal(claiming(count, codec, data))
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_damage_in_the_header_of_lz4_is_noticed_whatever_the_crc_says(at: int) -> None:
+    """Kafka, which decompresses all batches, notices other damage, too."""
+    data = bytearray(batch(3, timestamp=NOW, codec=LZ4))
+    assert 1 == len(accepted(bytes(data)))
+
+    data[61 + at] ^= 0x55
+
+    assert name_of(INVALID_RECORD) == refusal(changed(bytes(data)))
+
+
+def test_other_headers_of_lz4_are_accepted() -> None:
+    """With checksums and the size of the content, as other libraries write them."""
+    plain = batch(3, timestamp=NOW)
+    frame = cramjam.lz4.compress(plain[61:])
+    header = read_header(plain)._replace(attributes=LZ4, length=49 + len(bytes(frame)))
+
+    assert 1 == len(accepted(changed(header.pack() + bytes(frame))))
 
 
 def test_what_is_wrong_with_a_count_is_said() -> None:

@@ -43,7 +43,14 @@ from ....protocol.records._batch import (
 )
 from ....protocol.records._crc32c import crc32c
 from ....protocol.records._records import RECORD_BYTES_MIN
-from ....protocol.records.compression._codecs import DECOMPRESSION_RATIO_MAX, NAMES, NONE, ZSTD
+from ....protocol.records.compression._codecs import (
+    DECOMPRESSION_RATIO_MAX,
+    LZ4,
+    NAMES,
+    NONE,
+    ZSTD,
+)
+from ....protocol.records.compression._frames import LZ4_HEADER_SIZE_MAX, check_frame_header
 from ..segments._log_config import LogConfig
 from ..segments._segment_indexes import ENTRY_MAX
 from ..state._producer_state import ProducerEntry, accept
@@ -149,7 +156,20 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
         )
     if not check_crc(records, position, header):
         raise ApiError(CORRUPT_MESSAGE, "the CRC of a batch does not match its content")
+    if header.attributes & _CODEC_MASK == LZ4:
+        _check_lz4(records, position + HEADER_SIZE)
     return header
+
+
+def _check_lz4(records: Buffer, start: int) -> None:
+    """Check the header of an lz4 frame, whose checksum takes a microsecond to verify.
+
+    Kafka decompresses every batch. Whatever is wrong behind the header is left to consumers.
+    """
+    try:
+        check_frame_header(records[start : start + LZ4_HEADER_SIZE_MAX])
+    except WireFormatError as error:
+        raise_from(ApiError(INVALID_RECORD, str(error)), error)
 
 
 def _check_content(header: BatchHeader, transaction_version: int) -> None:

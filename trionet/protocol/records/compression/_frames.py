@@ -100,7 +100,10 @@ _PRIME_3: Final = 0xC2B2AE3D
 _PRIME_4: Final = 0x27D4EB2F
 _PRIME_5: Final = 0x165667B1
 
-#: The limit of the implemented part of xxHash; a header has at most 14 bytes.
+#: The maximum size of a header without a dictionary: with the size of the content.
+LZ4_HEADER_SIZE_MAX: Final = 15
+
+#: The limit of the implemented part of xxHash; a descriptor has at most 10 bytes, and 14 with magic.
 _SHORT_BYTES: Final = 16
 
 
@@ -221,6 +224,20 @@ def _decompress_lz4_block(block: memoryview, limit: int) -> bytearray:
 
 
 # The header checksum.
+
+
+def check_frame_header(frame: Bytes) -> None:
+    """Check the magic number and the checksum of a frame's header; ``frame`` may be cut after it.
+
+    Raises:
+        WireFormatError: the header is damaged or truncated, or the frame requires a dictionary.
+    """
+    if bytes(frame[: len(_LZ4_HEADER)]) in _PLAIN_HEADERS:
+        return
+    is_frame = bytes(frame[:_DESCRIPTOR]) == _LZ4_HEADER[:_DESCRIPTOR]
+    end = _header_end(frame) if is_frame else 0
+    if not is_frame or frame[end] != xxh32(bytes(frame[_DESCRIPTOR:end])) >> 8 & 0xFF:
+        raise WireFormatError("records are not valid lz4: the header of their frame is damaged")
 
 
 def with_standard_checksum(frame: Bytes) -> bytes:
