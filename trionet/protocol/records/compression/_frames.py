@@ -103,7 +103,7 @@ _PRIME_5: Final = 0x165667B1
 #: The maximum size of a header without a dictionary: with the size of the content.
 LZ4_HEADER_SIZE_MAX: Final = 15
 
-#: The limit of the implemented part of xxHash; a descriptor has at most 10 bytes, and 14 with magic.
+#: The limit of the implemented part of xxHash; a header has at most 14 bytes before its checksum.
 _SHORT_BYTES: Final = 16
 
 
