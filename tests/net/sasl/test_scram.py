@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 from typing import Any
 
 import pytest
@@ -127,6 +128,68 @@ def test_a_client_that_repeats_its_part_of_the_nonce_is_let_in(mechanism: str) -
 
     client.set_server_final(final.decode())
     assert server.is_complete
+
+
+def extended(first: str, final: str, mandatory: str = "") -> bool:
+    """Whether a client with the right password is let in whose messages have extensions."""
+    credential = salted("SCRAM-SHA-256", "secret")
+    server = server_for("SCRAM-SHA-256", {"alice": credential})
+    bare = f"{mandatory}n=alice,r=abc{first}"
+    challenge = server.respond(f"n,,{bare}".encode(), 0).decode()
+    nonce, _, _ = challenge.removeprefix("r=").partition(",")
+    signed = f"c=biws,r={nonce}{final}"
+    password = hashlib.pbkdf2_hmac("sha256", b"secret", credential.salt, credential.iterations)
+    key = hmac.digest(password, b"Client Key", "sha256")
+    message = f"{bare},{challenge},{signed}".encode()
+    signature = hmac.digest(credential.stored_key, message, "sha256")
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True)))
+    server.respond(signed.encode() + b",p=" + proof, 0)
+    return server.is_complete
+
+
+@pytest.mark.parametrize(
+    "extensions",
+    [",x=1", ",foo=bar", ",tokenauth=false", ",x=1,y=a=b", ",x=1,x=2", ",s=1", ",x=主"],
+)
+def test_extensions_are_signed_and_otherwise_ignored(extensions: str) -> None:
+    """RFC 5802, 5.1; with names of several letters and in any number, as in Kafka."""
+    assert extended(extensions, "")
+    assert extended("", extensions)
+    assert extended(extensions, extensions)
+
+
+@pytest.mark.parametrize(
+    ("first", "final", "mandatory"),
+    [
+        ("", "", "m=x,"),
+        (",m=x", "", ""),
+        (",x=1,m=x", "", ""),
+        ("", ",m=x", ""),
+        (",x", "", ""),
+        (",x=", "", ""),
+        ("", ",x=", ""),
+        (",1=x", "", ""),
+        ("", ",x=\0", ""),
+        (",tokenauth=true", "", ""),
+        (",x=1,tokenauth=TRUE,y=2", "", ""),
+    ],
+)
+def test_what_is_no_extension_or_a_mandatory_one_is_refused(
+    first: str, final: str, mandatory: str
+) -> None:
+    """And a delegation token, which the extension `tokenauth` makes of the name: there are none."""
+    with pytest.raises(CredentialsError):
+        extended(first, final, mandatory)
+
+
+def test_extensions_are_covered_by_the_proof() -> None:
+    server = server_for("SCRAM-SHA-256", {"alice": salted("SCRAM-SHA-256", "secret")})
+    client = ScramClient(["SCRAM-SHA-256"], "alice", "secret")
+    first = client.get_client_first().encode()
+    client.set_server_first(server.respond(first + b",x=added", 0).decode())
+
+    with pytest.raises(CredentialsError):
+        server.respond(client.get_client_final().encode(), 0)
 
 
 @pytest.mark.parametrize("repeated", ["x", "{own}{own}", "{own}x", ""])

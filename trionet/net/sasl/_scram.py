@@ -1,8 +1,9 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677).
 
-(Kafka: ScramSaslServer, ScramSaslClient.) The library ``scramp`` implements the server side of the
-exchange. This module salts credentials and implements the client side, because Kafka's
-clients use the UTF-8 bytes of a password unchanged, whereas libraries normalize them (RFC 4013).
+(Kafka: ScramSaslServer, ScramSaslClient.) The library ``scramp`` reads a client's first message,
+and makes the response. This module salts credentials and implements the client side, because
+Kafka's clients use the UTF-8 bytes of a password unchanged, whereas libraries normalize them (RFC
+4013). It also verifies the proof, which covers extensions that the library does not know.
 
 The first response to an unknown user looks like the response to a known user, so that clients
 cannot probe for user names. The salt for a name is always the same, even across restarts if the
@@ -49,7 +50,14 @@ ITERATIONS_MIN = 4096
 ITERATIONS_MAX = 16_384
 SALT_BYTES = 32
 
-_FINAL_NONCE = re.compile(r"c=[^,]*,r=([^,]*),")
+# Names may have several letters, as in Kafka. An extension "m" is mandatory, and none is known.
+_EXTENSIONS = r"(?P<extensions>(?:,(?!m=)[A-Za-z]+=[^,\0]+)*)"
+_CLIENT_FIRST = re.compile(rf"(?P<known>[^,]*,[^,]*,n=[^,]*,r=[^,]*){_EXTENSIONS}")
+_CLIENT_FINAL = re.compile(
+    rf"(?P<signed>c=(?P<binding>[^,]*),r=(?P<nonce>[^,]*){_EXTENSIONS}),p=(?P<proof>[^,]*)"
+)
+# The name is the id of a delegation token (KIP-48).
+_IS_TOKEN = re.compile(r",tokenauth=true(?:,|$)", re.IGNORECASE)
 SECRET_BYTES = 32
 # The default of servers without a configured secret.
 _SECRET = os.urandom(SECRET_BYTES)
@@ -135,6 +143,7 @@ class ScramServer(SaslServer):
         self._lookup = lookup
         self._secret = secret
         self._server: Any = None
+        self._awaits_proof = False
 
     def respond(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002 - SCRAM has no time
         self.is_complete = False
@@ -146,24 +155,50 @@ class ScramServer(SaslServer):
                 check_user_name_size(self._mechanism, _name_in(text))
                 mechanism = scramp.ScramMechanism(self._mechanism)
                 self._server = mechanism.make_server(self._credential)
-                self._server.set_client_first(text)
-                response: str = self._server.get_server_first()
-            else:
-                self._allow_repeated_nonce(text)
-                self._server.set_client_final(text)
-                response = self._server.get_server_final()
+                response = self._challenge(text)
+                self._awaits_proof = True
+            elif self._awaits_proof:
+                self._awaits_proof = False
+                response = self._verify(text)
                 self.is_complete = True
+            else:
+                raise ValueError("the exchange has ended")
         except (scramp.ScramException, ValueError) as error:
             raise CredentialsError(f"{self._mechanism}: {error}") from None
         return response.encode()
 
-    def _allow_repeated_nonce(self, final: str) -> None:
+    def _challenge(self, first: str) -> str:
+        """Return the response to the first message, whose extensions are ignored."""
         server = self._server
-        whole = str(server.nonce)
-        own = whole.removesuffix(str(server.s_nonce))
-        found = _FINAL_NONCE.match(final)
-        if found is not None and found[1] == own + whole:
-            server.nonce = type(server.nonce)(found[1])
+        found = _CLIENT_FIRST.fullmatch(first)
+        if found is None:
+            raise ValueError("the client's first message is malformed")
+        if _IS_TOKEN.search(found["extensions"]):
+            raise ValueError("delegation tokens are not supported")
+        server.set_client_first(found["known"])
+        server.client_first_bare += found["extensions"]  # the proof covers them
+        response: str = server.get_server_first()
+        return response
+
+    def _verify(self, final: str) -> str:
+        """Verify the proof in the last message, and return ours (RFC 5802, 3)."""
+        server, digest = self._server, HASHES[self._mechanism]
+        found = _CLIENT_FINAL.fullmatch(final)
+        if found is None:
+            raise ValueError("the client's last message is malformed")
+        nonce = str(server.nonce)
+        own = nonce.removesuffix(str(server.s_nonce))
+        binding = base64.b64decode(found["binding"], validate=True)
+        if found["nonce"] not in (nonce, own + nonce) or binding != bytes(server.gs2_header):
+            raise ValueError("the nonce or the channel binding does not match")
+        message = f"{server.client_first_bare},{server.server_first},{found['signed']}".encode()
+        signature = hmac.digest(server.stored_key, message, digest)
+        proof = base64.b64decode(found["proof"], validate=True)
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        if not hmac.compare_digest(hashlib.new(digest, client_key).digest(), server.stored_key):
+            raise ValueError("the proof is wrong")
+        server_signature = hmac.digest(server.server_key, message, digest)
+        return f"v={base64.b64encode(server_signature).decode()}"
 
     def _credential(self, user_name: str) -> tuple[bytes, bytes, bytes, int]:
         self.authorization_id = user_name
