@@ -7,7 +7,7 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +16,7 @@ from support.tokens import (
     EC_KEY,
     OTHER_RSA_KEY,
     RSA_KEY,
+    PrivateKey,
     authenticated,
     initial,
     jwk,
@@ -271,6 +272,25 @@ def test_without_a_name_the_only_key_that_fits_is_used() -> None:
 
     with pytest.raises(TokenError, match="unknown key None"):
         SignedTokens(two.find, TokenRules())(signed(CLAIMS, kid=None), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm"), [(RSA_KEY, "RS256"), (OTHER_RSA_KEY, "RS256"), (EC_KEY, "ES256")]
+)
+def test_each_key_of_the_name_is_tried(key: PrivateKey, algorithm: str) -> None:
+    """An issuer may give its next key the same name, and a key for each curve."""
+    of_other_curve = ec.generate_private_key(ec.SECP384R1())
+    of_name: list[PrivateKey] = [RSA_KEY, OTHER_RSA_KEY, of_other_curve, EC_KEY]
+    found = KeySet.parse(key_set(*(jwk(each, kid="k") for each in of_name)))
+    validate = SignedTokens(found.find, TokenRules())
+
+    assert "alice" == validate(signed(CLAIMS, key, algorithm, kid="k"), NOW_MS).principal_name
+
+    unknown = rsa.generate_private_key(65537, 2048)
+    with pytest.raises(TokenError, match="Signature verification failed"):
+        validate(signed(CLAIMS, unknown, kid="k"), NOW_MS)
+    with pytest.raises(TokenError, match="expired"):
+        validate(signed({**CLAIMS, "exp": NOW - 60}, key, algorithm, kid="k"), NOW_MS)
 
 
 def test_unsecured_tokens_are_taken_where_they_are_asked_for_and_checked_all_the_same() -> None:

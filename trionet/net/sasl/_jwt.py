@@ -20,7 +20,9 @@ import re
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -165,16 +167,16 @@ class Jwks:
                 schedule.succeeded(trio.current_time())
             self.readings += 1
 
-    def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """Return the key that a token names, or None, which also triggers an earlier refresh.
+    def find(self, key_id: str | None, algorithm: str) -> tuple[Key, ...]:
+        """Return the keys that a token names; if there is none, the next refresh comes earlier.
 
         See :meth:`._jwt.KeySet.find`.
         """
-        key = self._keys.find(key_id, algorithm)
-        if key is None and self._schedule is not None:
+        keys = self._keys.find(key_id, algorithm)
+        if not keys and self._schedule is not None:
             self._schedule.hurry()
             self._hurried.set()
-        return key
+        return keys
 
     def _read(self) -> KeySet:
         parts = urlsplit(self.url)
@@ -292,16 +294,19 @@ class KeySet:
             raise ConfigError("the JSON Web Key Set contains no usable public key")
         return cls(tuple(keys))
 
-    def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """Return the key with this id, or without an id the only suitable key; None if absent."""
+    def find(self, key_id: str | None, algorithm: str) -> tuple[Key, ...]:
+        """Return the keys with this id, or without an id the only suitable key.
+
+        Ids should be unique, but need not be (RFC 7517, 4.5).
+        """
         fitting = [
             key
             for key in self.keys
             if key.type == ALGORITHMS[algorithm] and key.algorithm in (None, algorithm)
         ]
         if key_id is not None:
-            return next((key for key in fitting if key.id == key_id), None)
-        return fitting[0] if len(fitting) == 1 else None
+            return tuple(key for key in fitting if key.id == key_id)
+        return tuple(fitting) if len(fitting) == 1 else ()
 
 
 @attrs.frozen
@@ -330,11 +335,11 @@ class SignedTokens:
     """A validator of tokens signed by an issuer (see :data:`._oauthbearer.Validate`).
 
     Attributes:
-        find_key: returns a key of the issuer; see :meth:`KeySet.find`.
+        find_keys: returns keys of the issuer; see :meth:`KeySet.find`.
         rules: the claims that tokens must have.
     """
 
-    find_key: Callable[[str | None, str], Key | None]
+    find_keys: Callable[[str | None, str], Sequence[Key]]
     rules: TokenRules
 
     def __call__(self, token: str, now_ms: int) -> Token:
@@ -346,27 +351,38 @@ class SignedTokens:
             if algorithm not in ALGORITHMS:
                 raise TokenError(f"the algorithm {algorithm!r} is not allowed")
             key_id = header.get("kid")
-            key = self.find_key(key_id, algorithm)
-            if key is None:
+            keys = self.find_keys(key_id, algorithm)
+            if not keys:
                 raise TokenError(f"unknown key {key_id!r} for {algorithm}")
-            claims = jwt.decode(
-                token,
-                key.key,
-                algorithms=[algorithm],
-                audience=rules.audiences or None,
-                issuer=rules.issuer,
-                options={
-                    # Times are checked below, against the caller's time.
-                    "verify_exp": False,
-                    "verify_nbf": False,
-                    "verify_iat": False,
-                    "verify_aud": bool(rules.audiences),
-                    "require": ["exp", "iat"],
-                },
-            )
+            claims = self._verified(token, algorithm, keys)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
             raise TokenError(_text_of(error)) from None
         return _token(claims, rules, now_ms)
+
+    def _verified(self, token: str, algorithm: str, keys: Sequence[Key]) -> Mapping[str, Any]:
+        """Return the claims of a token that one of the keys has signed; raise as PyJWT does."""
+        jwt, rules = require_jwt(), self.rules
+        decode = partial(
+            jwt.decode,
+            algorithms=[algorithm],
+            audience=rules.audiences or None,
+            issuer=rules.issuer,
+            options={
+                # Times are checked by the caller, against its time.
+                "verify_exp": False,
+                "verify_nbf": False,
+                "verify_iat": False,
+                "verify_aud": bool(rules.audiences),
+                "require": ["exp", "iat"],
+            },
+        )
+        for key in keys[:-1]:
+            # InvalidKeyError: the key of another curve.
+            with suppress(jwt.InvalidSignatureError, jwt.InvalidKeyError):
+                found: Mapping[str, Any] = decode(token, key.key)
+                return found
+        last: Mapping[str, Any] = decode(token, keys[-1].key)
+        return last
 
 
 @attrs.frozen
