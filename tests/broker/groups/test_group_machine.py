@@ -348,9 +348,9 @@ class Groups(RuleBasedStateMachine):
         group = self.rig.group
         for member in group.members:
             yield from (member.join_reply, member.sync_reply)
-        yield from (reply for reply, _ in group._deferred_joins)
+        yield from (reply for reply, *_ in group._deferred_joins)
         for _, note_stored in self.rig.begun:
-            yield from (reply for reply, _ in note_stored.args[1])  # type: ignore[attr-defined]
+            yield from (reply for reply, *_ in note_stored.args[1])  # type: ignore[attr-defined]
 
     @invariant()
     def calls_wait_in_their_state_only(self) -> None:

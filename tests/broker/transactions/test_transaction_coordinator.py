@@ -534,9 +534,8 @@ async def test_a_transaction_is_aborted_after_its_timeout_and_its_producer_fence
 async def test_a_producer_goes_on_after_its_timeout_with_the_epoch_that_the_abort_has_raised(
     rig: Transacting,
 ) -> None:
-    """As in Kafka since KAFKA-19367, unless another instance got a newer epoch meanwhile.
-
-    In the first protocol, the producer is fenced.
+    """As in Kafka since KAFKA-19367, unless another instance has a newer one meanwhile. In the
+    first protocol, the producer is fenced.
     """
     for id, level in (("first", TV1), ("second", TV2)):
         rig.level = level
