@@ -31,6 +31,7 @@ PROGRAMS = {
     "beside": ("read and write in Spark beside its own Kafka connector", "spark.beside"),
     "spark-kills": ("kill the processes and the broker of jobs in Spark", "spark_kills"),
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
+    "log-lives": ("a log that is deleted, stopped and killed, beside a model", "log_lives"),
     "log-faults": ("a log, hostile batches, and exceptions at every line", "log_faults"),
     "cancellations": ("cancel each await point of our clients in turn", "cancellations"),
     "network-mutants": ("change the network layer, and see that a test fails", "network_mutants"),

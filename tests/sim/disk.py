@@ -10,6 +10,8 @@ asked for it still hears of it.
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -38,6 +40,8 @@ class Life:
         operations: all changes, in their order.
         before: what was there at the beginning.
         nodes_before: the number of each file and folder then, by its path.
+        changes_left: after how many more changes the broker is killed; None for never.
+        is_full: whether there is no room for anything.
     """
 
     def __init__(self, tree: Tree, rng: random.Random) -> None:
@@ -46,6 +50,8 @@ class Life:
         self.nodes_before: dict[str, int] = {}
         self.rng = rng
         self.is_over = False
+        self.changes_left: int | None = None
+        self.is_full = False
         self._count = 0
         self.root = Folder(self.number("."))
         for path, content in tree.items():
@@ -80,8 +86,16 @@ class Life:
         return tree
 
     def check(self) -> None:
+        """Called before each change."""
+        if self.changes_left is not None:
+            self.is_over = self.is_over or not self.changes_left
+            self.changes_left -= 1
         if self.is_over:
             raise OSError("this broker was killed")
+
+    def check_room(self) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     async def work(self, work: Callable[[], T]) -> T:
         """What a thread would do; it takes its time, and whoever is cancelled waits for its end."""
@@ -126,6 +140,7 @@ class SimFile(LogFile):
     def write_at(self, position: int, buffers: list[Buffer]) -> int:
         data = b"".join(buffers)
         self._life.check()
+        self._life.check_room()
         _write(self._file.content, position, data)
         self._life.operations.append(Write(self._file.number, position, data))
         return len(data)
@@ -271,6 +286,7 @@ class SimDirectory:
         return FolderLock()
 
     def _new_file(self, name: str) -> File:
+        self._life.check_room()
         file = self._folder.files[name] = File(self._life.number(), bytearray())
         link = Link(self._folder.number, name, file.number, is_folder=False)
         self._life.operations.append(link)
@@ -324,6 +340,11 @@ class SimDisk:
         self._chance = random.Random(f"disk {seed}")
         self._life = Life({}, self._chance)
         self._connection = database._connect(IN_MEMORY)
+
+    @property
+    def life(self) -> Life:
+        """From the last crash on."""
+        return self._life
 
     def directory(self, path: str) -> SimDirectory:
         return SimDirectory(self._life, self._life.root)

@@ -323,12 +323,13 @@ def planted(name: str | None) -> Iterator[None]:
     """
     with ExitStack() as changes:
         for change in BUGS[name] if name is not None else ():
-            changes.enter_context(_changed(*change))
+            changes.enter_context(changed(*change))
         yield
 
 
 @contextmanager
-def _changed(owner: Any, attribute: str, change: Callable[[Any], Any]) -> Iterator[None]:
+def changed(owner: Any, attribute: str, change: Callable[[Any], Any]) -> Iterator[None]:
+    """Have an attribute changed for as long as the block lasts."""
     real = vars(owner).get(attribute)
     setattr(owner, attribute, change(real))
     try:

@@ -462,12 +462,10 @@ def producers_at(
     """
     if not snapshots and may_have_none:
         return {}
-    # Of what was between an older one and the first segment, nothing is left to be added.
     first = segments[0].base_offset if segments else offset
-    offsets = [each for each in snapshots if first <= each <= offset]
     producers: dict[int, ProducerEntry] = {}
     start = -1
-    for each in reversed(offsets):
+    for each in reversed(usable_snapshots(snapshots, first, offset)):
         try:
             producers = decode_snapshot(directory.read(file_name(each, "snapshot")))
         except WireFormatError as error:
@@ -481,6 +479,15 @@ def producers_at(
         if segment.end_offset > start:
             replay_segment(segment, start, offset, producers, transactions)
     return producers
+
+
+def usable_snapshots(snapshots: list[int], first: int, offset: int) -> list[int]:
+    """Return the snapshots from which the state at ``offset`` follows, ascending.
+
+    Between an older one and ``first``, the base of the first segment, batches may have been that
+    are not there any more to be added.
+    """
+    return [each for each in snapshots if first <= each <= offset]
 
 
 def replay_segment(
@@ -524,7 +531,7 @@ def remove_stray_snapshots(
     """Remove all snapshots except the newest one and those at the start of a segment."""
     bases = {segment.base_offset for segment in segments}
     first, end_offset = segments[0].base_offset, segments[-1].end_offset
-    newest = max((each for each in snapshots if first <= each <= end_offset), default=-1)
+    newest = max(usable_snapshots(snapshots, first, end_offset), default=-1)
     for offset in snapshots:
         if offset not in bases and offset != newest:
             directory.remove(file_name(offset, "snapshot"))
