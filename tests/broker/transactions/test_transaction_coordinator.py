@@ -281,6 +281,29 @@ async def test_a_full_disk_delays_one_marker_and_is_logged_once(
         assert "t-0: cannot write the marker of transaction 'x'" in warnings[0].getMessage()
 
 
+async def test_many_markers_that_cannot_be_written_are_counted_in_one_line(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults = Faults()
+    full = {
+        ("t", number): FaultyDirectory(FolderDirectory(tmp_path / f"t-{number}"), faults)
+        for number in range(250)
+    }
+    async with transacting(database, full) as rig:
+        producer = await rig.initialized("x")
+        for key in full:
+            rig.produce("x", producer, key, b"a", adds=True)
+        with faults.failing(dict.fromkeys(range(999), "before")):
+            await rig.end("x", producer)
+            await rig.commit()
+            await trio.testing.wait_all_tasks_blocked()
+
+    warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert 4 == len(warnings)
+    assert "t-2: cannot write the marker of transaction 'x': t-2: " in warnings[2]
+    assert "247 more markers of transaction 'x' cannot be written; all are retried" == warnings[3]
+
+
 async def test_a_marker_of_which_the_log_knows_a_newer_one_is_not_retried(
     rig: Transacting,
 ) -> None:

@@ -65,6 +65,10 @@ MARKERS_AT_ONCE: Final = 100
 SCANNED_AT_ONCE: Final = 1000
 """How many transactional ids are looked at before other tasks run."""
 
+FAILURES_LOGGED_MAX: Final = 3
+"""How many markers that cannot be written have a line of their own; a transaction may have
+thousands, which fail for the same reason."""
+
 NO_LEADER: Final = -1
 
 _WHAT: Final = "transactional ids"
@@ -422,9 +426,11 @@ class TransactionCoordinator:
             done: called after all partitions were tried.
             level: the log level for markers that cannot be written.
         """
+        failures = _Failures(transaction.id, level)
         if len(transaction.partitions) <= MARKERS_AT_ONCE:
-            unflushed = self._write_markers(transaction, list(transaction.partitions), level)
+            unflushed = self._write_markers(transaction, list(transaction.partitions), failures)
             if not unflushed:
+                failures.log_count()
                 self._settle(transaction)
                 done(None)
                 return
@@ -432,43 +438,48 @@ class TransactionCoordinator:
             unflushed = {}
         transaction.is_finishing = True
         self._nursery.start_soon(
-            self._finish_slowly, transaction, unflushed, done, level, name="transaction-markers"
+            self._finish_slowly, transaction, unflushed, done, failures, name="transaction-markers"
         )
 
     async def _finish_slowly(
-        self, transaction: Transaction[Log], unflushed: dict[Log, Appended], done: Done, level: int
+        self,
+        transaction: Transaction[Log],
+        unflushed: dict[Log, Appended],
+        done: Done,
+        failures: _Failures,
     ) -> None:
         try:
             if not unflushed:
                 logs = list(transaction.partitions)
                 for first in range(0, len(logs), MARKERS_AT_ONCE):
                     some = logs[first : first + MARKERS_AT_ONCE]
-                    unflushed |= self._write_markers(transaction, some, level)
+                    unflushed |= self._write_markers(transaction, some, failures)
                     await trio.lowlevel.checkpoint()
             async with trio.open_nursery() as nursery:
                 for log, appended in unflushed.items():
-                    nursery.start_soon(self._flush, transaction, log, appended, level)
+                    nursery.start_soon(self._flush, transaction, log, appended, failures)
         except Exception:  # boundary: one transaction, whose markers are retried
             logger.exception("cannot finish transaction %r", transaction.id)
+        failures.log_count()
         transaction.is_finishing = False
         self._settle(transaction)
         done(None)
 
     async def _flush(
-        self, transaction: Transaction[Log], log: Log, appended: Appended, level: int
+        self, transaction: Transaction[Log], log: Log, appended: Appended, failures: _Failures
     ) -> None:
         try:
             await log.flush(appended.last_offset + 1)
         except ApiError as error:
             # A power failure could take the marker, so the decision must stay stored until another
             # one is on disk: after a restart, if the log is offline.
-            logger.log(level, _NOT_FLUSHED, log.topic, log.partition, transaction.id, error)
+            failures.log(_NOT_FLUSHED, log, error)
             return
         transaction.partitions.pop(log, None)
         self._appended(log, appended.size)
 
     def _write_markers(
-        self, transaction: Transaction[Log], logs: Iterable[Log], level: int
+        self, transaction: Transaction[Log], logs: Iterable[Log], failures: _Failures
     ) -> dict[Log, Appended]:
         """Write markers; return those that must be flushed before the response.
 
@@ -501,13 +512,12 @@ class TransactionCoordinator:
                 transaction.partitions.pop(log, None)
                 self._appended(log, appended.size)
             except ApiError as error:
-                logger.log(level, _NOT_WRITTEN, log.topic, log.partition, transaction.id, error)
+                failures.log(_NOT_WRITTEN, log, error)
                 if error.error_code == error_codes.INVALID_PRODUCER_EPOCH:
                     # The transaction has ended here in another way: an administrator did it.
                     transaction.partitions.pop(log, None)
             except Exception:  # boundary: one marker
-                name = log.topic, log.partition, transaction.id
-                logger.log(level, _NOT_WRITTEN, *name, "unexpected error", exc_info=True)
+                failures.log(_NOT_WRITTEN, log, "unexpected error", has_traceback=True)
         return unflushed
 
     def _settle(self, transaction: Transaction[Log]) -> None:
@@ -764,6 +774,39 @@ class TransactionCoordinator:
                 len(logs),
                 logs[0].topic,
                 logs[0].partition,
+            )
+
+
+class _Failures:
+    """Logs the markers that one attempt cannot write: the first few, and how many more there are.
+
+    Args:
+        id: the transactional id.
+        level: the log level; the markers without a line of their own are logged for debugging.
+    """
+
+    def __init__(self, id: str, level: int) -> None:
+        self._id = id
+        self._level = level
+        self._count = 0
+
+    def log(
+        self, text: str, log: Log, error: ApiError | str, *, has_traceback: bool = False
+    ) -> None:
+        """Log a marker that cannot be written or flushed."""
+        self._count += 1
+        level = self._level if self._count <= FAILURES_LOGGED_MAX else logging.DEBUG
+        logger.log(level, text, log.topic, log.partition, self._id, error, exc_info=has_traceback)
+
+    def log_count(self) -> None:
+        """Log how many markers had no line of their own."""
+        more = self._count - FAILURES_LOGGED_MAX
+        if more > 0:
+            logger.log(
+                self._level,
+                "%d more markers of transaction %r cannot be written; all are retried",
+                more,
+                self._id,
             )
 
 
