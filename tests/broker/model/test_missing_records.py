@@ -102,7 +102,11 @@ async def test_a_database_that_has_lost_its_content_is_not_taken_for_a_new_one(d
 async def test_what_was_committed_last_may_be_missing_of_the_database(
     data: Path, is_there: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    async with open_broker(log_dirs=str(data)):
+        # As a kill would leave it, without the changes in the write-ahead log.
+        killed = (data / "trionet.sqlite").read_bytes()
     (data / ".kafka_cleanshutdown").unlink()
+    (data / "trionet.sqlite").write_bytes(killed)
     if is_there:
         (data / "trionet.sqlite-wal").write_bytes(b"")
     async with open_broker(log_dirs=str(data)):
@@ -110,3 +114,13 @@ async def test_what_was_committed_last_may_be_missing_of_the_database(
 
     what = "empty" if is_there else "missing"
     assert f"trionet.sqlite-wal is {what} after an unclean shutdown" in caplog.text
+
+
+async def test_a_database_that_was_closed_before_the_logs_could_not_be_lacks_nothing(
+    data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (data / ".kafka_cleanshutdown").unlink()
+    async with open_broker(log_dirs=str(data)):
+        pass
+
+    assert "may be lost" not in caplog.text

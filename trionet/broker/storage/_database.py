@@ -22,7 +22,7 @@ import os
 import stat
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
@@ -196,6 +196,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 
+# SQLite's number for applications, at the end of these bytes of the file. It is this while the
+# database is closed: all changes are in the file then, and there is no write-ahead log.
+_USER_VERSION = struct.Struct(">60xI")
+_CLOSED = 1
+
 _HEADER = struct.Struct(">8xI4x8s8x")
 _FRAME = struct.Struct(">4xI8s8x")
 
@@ -353,7 +358,26 @@ async def open_database(path: str) -> AsyncIterator[Database]:
             # Also checkpoints the write-ahead log. Shielded, since it is short, and an unclosed
             # connection would keep the file open.
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(connection.close)
+                await trio.to_thread.run_sync(_close, connection)
+
+
+def _close(connection: Connection) -> None:
+    from sqlite3 import Error
+
+    with suppress(Error):  # as on a full disk; the next start warns
+        connection.execute(f"PRAGMA user_version = {_CLOSED:d}")
+    connection.close()
+
+
+def was_closed(path: str) -> bool:
+    """Return whether a database was closed, so that it lacks nothing without a write-ahead log.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        header = file.read(_USER_VERSION.size)
+    return len(header) == _USER_VERSION.size and _USER_VERSION.unpack(header) == (_CLOSED,)
 
 
 def _connect(path: str) -> Connection:
@@ -384,7 +408,7 @@ def _check_regular_files(path: str) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         try:
             check_regular(os.stat(path + suffix), path + suffix)
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):  # SQLite reports a directory
             pass
         except OSError as error:
             raise DatabaseError(f"cannot open {path}{suffix}: {error.strerror}") from error
@@ -417,7 +441,12 @@ def _prepare(connection: Connection, path: str) -> None:
     connection.text_factory = _text
     connection.execute("BEGIN IMMEDIATE")
     _migrate(connection, path)
+    is_marked = connection.execute("PRAGMA user_version").fetchone() == (_CLOSED,)
+    connection.execute("PRAGMA user_version = 0")
     connection.execute("COMMIT")
+    if is_marked:
+        # The file itself must not say so any longer.
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:

@@ -16,7 +16,7 @@ import trio
 from ...errors import ConfigError
 from ..log import Directory, FolderDirectory
 from ..log.files._checkpoint_files import CLEAN_SHUTDOWN_FILE, partition_of
-from ._database import DATABASE_NAME, Database, open_database
+from ._database import DATABASE_NAME, Database, open_database, was_closed
 
 logger = logging.getLogger("trionet.broker")
 
@@ -78,7 +78,8 @@ def check_ownership(path: str) -> None:
             f"{path} has {len(partitions)} partitions, such as {min(partitions)}, but"
             f" {DATABASE_NAME} is empty; restore it from a backup"
         )
-    if CLEAN_SHUTDOWN_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
+    is_clean = CLEAN_SHUTDOWN_FILE in names or was_closed(os.path.join(path, DATABASE_NAME))
+    if not is_clean and not _size(path, DATABASE_NAME + "-wal"):
         logger.warning(
             "%s-wal is %s after an unclean shutdown: the latest changes to topics, settings,"
             " group offsets and transactions may be lost",
