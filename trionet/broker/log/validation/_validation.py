@@ -164,7 +164,7 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
 def _check_lz4(records: Buffer, start: int) -> None:
     """Check the header of an lz4 frame, whose checksum takes a microsecond to verify.
 
-    Kafka decompresses every batch. Whatever is wrong behind the header is left to consumers.
+    Kafka decompresses every batch. Whatever is wrong after the header is left to consumers.
     """
     try:
         check_frame_header(records[start : start + LZ4_HEADER_SIZE_MAX])
