@@ -66,9 +66,10 @@ async def test_one_connection_too_many_from_an_address_is_closed(
         await connected(rig, 1)
 
 
-async def test_no_connections_but_those_of_one_address(kind: ReadinessKind) -> None:
+@pytest.mark.parametrize("spelling", [LOOPBACK, f"::ffff:{LOOPBACK}"])
+async def test_no_connections_but_those_of_one_address(kind: ReadinessKind, spelling: str) -> None:
     """P21: five of this one, and none of any other."""
-    limits = ServerLimits(connections_per_ip_max=0, overrides={LOOPBACK: 5})
+    limits = ServerLimits(connections_per_ip_max=0, overrides={spelling: 5})
     async with serving(kind, limits=limits) as rig:
         await connected(rig, 5)
 

@@ -203,13 +203,14 @@ async def test_a_request_reports_where_it_came_from_and_when(kind: ReadinessKind
     assert sorted(times) == times
 
 
+@pytest.mark.parametrize("host", ["", "[::]", "0.0.0.0"])
 async def test_the_peers_address_is_the_same_on_a_listener_for_every_address(
-    kind: ReadinessKind,
+    kind: ReadinessKind, host: str
 ) -> None:
     async def where_from(request: Request) -> bytes:
         return request.peer_address.encode()
 
-    async with serving_with(where_from, kind, endpoints=["PLAINTEXT://:0"]) as rig:
+    async with serving_with(where_from, kind, endpoints=[f"PLAINTEXT://{host}:0"]) as rig:
         peer = await rig.connect()
         await peer.send_frames(b"?")
 
