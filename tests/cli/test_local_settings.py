@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.command_runs import Run
+from trionet.broker.config._key_meanings import key_meanings as broker_meanings
 from trionet.cli._local_settings import APPLIED, KINDS, key_meanings, keys_of
 from trionet.client.consumer._settings import consumer_settings
 from trionet.errors import ConfigError
@@ -35,7 +36,7 @@ def test_the_meanings_are_those_of_the_pages() -> None:
     clients = ("All clients", "Security", "Producers", "Consumers", "Admin clients")
 
     assert key_meanings()["client"] == meanings("reference/client-settings.md", *clients)
-    assert key_meanings()["broker"] == meanings(
+    assert broker_meanings()["applied"] == meanings(
         "howto/run-a-broker.md", "The settings that are applied"
     )
 

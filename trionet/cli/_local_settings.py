@@ -87,18 +87,20 @@ def _broker_keys() -> Iterator[Key]:
     from trionet.broker.config._broker_config import BROKER_KEYS, is_not_applied
     from trionet.broker.config._broker_keys import APPLIED as APPLIED_ROWS
     from trionet.broker.config._broker_keys import TRIONET_KEYS
+    from trionet.broker.config._key_meanings import key_meanings as broker_meanings
 
-    meanings = key_meanings()["broker"]
+    meanings = {**broker_meanings()["applied"], **broker_meanings()["others"]}
     applied = {row[0] for row in (*APPLIED_ROWS, *TRIONET_KEYS)}
     for name, row in BROKER_KEYS.items():
         if name in applied:
             yield _key(row, APPLIED, meanings.get(name, ""))
         else:
-            yield _key(row, NOT_APPLIED if is_not_applied(name) else NO_EFFECT)
+            use = NOT_APPLIED if is_not_applied(name) else NO_EFFECT
+            yield _key(row, use, meanings.get(name, ""))
 
 
 def key_meanings() -> dict[str, dict[str, str]]:
-    """Return the descriptions of broker and client keys."""
+    """Return the descriptions of client keys."""
     import tomllib
 
     return tomllib.loads((Path(__file__).parent / "key_meanings.toml").read_text("utf-8"))

@@ -75,7 +75,6 @@ def test_a_default_of_a_topic_is_shown_with_its_broker_key() -> None:
         is_sensitive=False,
         read_only=False,
         type=LIST,
-        documentation=None,
         synonyms=(ConfigSynonym("log.cleanup.policy", "delete", DEFAULT),),
     )
 

@@ -231,10 +231,15 @@ async def test_synonyms_are_listed_where_they_are_asked_for(described: Client) -
     )
 
 
-async def test_documentation_is_accepted_and_none_is_there(described: Client) -> None:
-    settings = by_name(await describe(described, TOPIC, "t", include_documentation=True))
+async def test_documentation_is_returned_on_request(described: Client) -> None:
+    for type, name in ((TOPIC, "t"), (BROKER, "1"), (BROKER, "")):
+        documented = by_name(await describe(described, type, name, include_documentation=True))
+        assert all(each.documentation for each in documented.values())
+        plain = by_name(await describe(described, type, name))
+        assert {None} == {each.documentation for each in plain.values()}
 
-    assert settings["retention.ms"].documentation is None
+    loggers = by_name(await describe(described, LOGGER, "1", include_documentation=True))
+    assert {None} == {each.documentation for each in loggers.values()}
 
 
 async def test_of_all_brokers_only_one_setting_is_there_at_first(described: Client) -> None:

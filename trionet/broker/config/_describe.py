@@ -1,6 +1,6 @@
 """The configuration entries that DescribeConfigs returns (Kafka: ConfigHelper).
 
-Kafka's documentation texts are not included. The same entries as in Kafka are read-only. This
+The same entries as in Kafka are read-only. This
 version also refuses to change some of the other keys; see :mod:`._dynamic_config`.
 """
 
@@ -68,7 +68,6 @@ class ConfigEntry(NamedTuple):
     is_sensitive: bool
     read_only: bool
     type: int
-    documentation: str | None
     synonyms: tuple[ConfigSynonym, ...]
 
 
@@ -151,7 +150,6 @@ def describe_loggers(
             is_sensitive=False,
             read_only=False,
             type=_UNKNOWN_TYPE,
-            documentation=None,
             synonyms=(),
         )
         for name, level in levels.items()
@@ -181,9 +179,7 @@ def _entry(
     is_sensitive, is_default = kind == PASSWORD, source == DEFAULT_CONFIG
     shown = None if is_sensitive else value
     type = _UNKNOWN_TYPE if is_sensitive and is_unknown(name) else kind
-    return ConfigEntry(
-        name, shown, source, is_default, is_sensitive, read_only, type, None, synonyms
-    )
+    return ConfigEntry(name, shown, source, is_default, is_sensitive, read_only, type, synonyms)
 
 
 def _synonyms(

@@ -43,6 +43,7 @@ from ..config._describe import (
     describe_topic,
 )
 from ..config._dynamic_config_store import ALL_BROKERS
+from ..config._key_meanings import broker_documentation, topic_documentation
 from ..config._topic_keys import TOPIC_KEYS
 from ..model._broker_state import BrokerState
 from ..model._topic_registry import check_topic_name, unknown_topic
@@ -134,7 +135,7 @@ def _describe(
         result.error_code = error.error_code
         result.error_message = error.message
         return result
-    result.configs = [_entry(entry, request) for entry in entries]
+    result.configs = [_entry(entry, request, resource.resource_type) for entry in entries]
     return result
 
 
@@ -161,7 +162,7 @@ def _entries(
 
 
 def _entry(
-    entry: ConfigEntry, request: describe_configs.DescribeConfigsRequest
+    entry: ConfigEntry, request: describe_configs.DescribeConfigsRequest, type: int
 ) -> describe_configs.DescribeConfigsResourceResult:
     result = describe_configs.DescribeConfigsResourceResult(
         name=entry.name,
@@ -171,7 +172,7 @@ def _entry(
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         config_type=entry.type,
-        documentation=entry.documentation if request.include_documentation else None,
+        documentation=_documentation(entry.name, type) if request.include_documentation else None,
     )
     if request.include_synonyms:
         result.synonyms = [
@@ -181,6 +182,12 @@ def _entry(
             for synonym in entry.synonyms
         ]
     return result
+
+
+def _documentation(key: str, type: int) -> str | None:
+    if type == TOPIC:
+        return topic_documentation(key)
+    return broker_documentation(key) if type == BROKER else None
 
 
 @serves(api_keys.ALTER_CONFIGS, 0, 2)
