@@ -16,6 +16,7 @@ from ...errors import ApiError
 from ...protocol._codec import import_codecs
 from ..api._dispatch import Apis
 from ..log import Log
+from ..log.folder._turns import in_turns
 from ..model._cluster import Cluster
 
 logger = logging.getLogger("trionet.broker")
@@ -67,12 +68,15 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) 
             "transaction.remove.expired.transaction.cleanup.interval.ms",
             _expire_transactional_ids,
         ),
-        (
-            "checkpoints",
-            "log.flush.offset.checkpoint.interval.ms",
-            lambda cluster: cluster.folder.write_checkpoints(),
-        ),
     ]
+    if not cluster.is_in_memory:
+        rounds.append(
+            (
+                "checkpoints",
+                "log.flush.offset.checkpoint.interval.ms",
+                lambda cluster: cluster.folder.write_checkpoints(),
+            )
+        )
     for name, key, work in rounds:
         seconds = config.integer(key) / 1000
         if not seconds:
@@ -129,17 +133,19 @@ async def apply_retention(cluster: Cluster) -> None:
     """Delete the segments that exceed their topics' retention time or size."""
     now_ms = cluster.now_ms()
     due: list[tuple[Log, int]] = []
-    for log in list(cluster.folder.logs.values()):
-        try:
-            if log.retention_may_block:
-                offset = await log.directory.in_thread(partial(log.retention_due, now_ms))
-            else:
-                offset = log.retention_due(now_ms)
-        except (ApiError, OSError) as error:  # boundary: one log must not block the others
-            logger.warning("%s-%d: retention: %s", log.topic, log.partition, error)
-            continue
-        if offset is not None:
-            due.append((log, offset))
+    for some in in_turns(cluster.folder.logs):
+        for _, log in some:
+            try:
+                if log.retention_may_block:
+                    offset = await log.directory.in_thread(partial(log.retention_due, now_ms))
+                else:
+                    offset = log.retention_due(now_ms)
+            except (ApiError, OSError) as error:  # boundary: one log must not block the others
+                logger.warning("%s-%d: retention: %s", log.topic, log.partition, error)
+                continue
+            if offset is not None:
+                due.append((log, offset))
+        await trio.lowlevel.checkpoint()
     for first in range(0, len(due), REMOVALS_AT_ONCE):
         # Concurrently, so that they share one write of the checkpoint of start offsets.
         async with trio.open_nursery() as nursery:
@@ -162,9 +168,10 @@ async def _remove_before(cluster: Cluster, log: Log, offset: int) -> None:
 
 async def _expire_producers(cluster: Cluster) -> None:
     now_ms = cluster.now_ms()
-    for log in list(cluster.folder.logs.values()):
-        log.expire_producers(now_ms)
-    await trio.lowlevel.checkpoint()
+    for some in in_turns(cluster.folder.logs):
+        for _, log in some:
+            log.expire_producers(now_ms)
+        await trio.lowlevel.checkpoint()
 
 
 async def _expire_offsets(cluster: Cluster) -> None:

@@ -34,6 +34,7 @@ from ....errors import ApiError
 from .._log import Log
 from ..files._checkpoint_files import PartitionKey
 from ..folder._log_folder import LogFolder
+from ..folder._turns import in_turns
 from ..segments._log_config import LogConfig
 from ..segments._segment import SegmentReplaced
 from ._cleanable import CleanablePart, cleanable_part, first_dirty_offset
@@ -271,19 +272,21 @@ class LogCleaner:
         self._last_run_ms = self._now_ms()
         due: list[tuple[float, Log]] = []
         max_ratio, max_delay_ms = 0.0, 0
-        for key, log in list(self._folder.logs.items()):
-            if not self._may_clean(key, log):
-                continue
-            try:
-                await self._reset_first_dirty(log)
-                part = await self._part(log, self._first_dirty(log))
-            except Exception as error:  # boundary: one log, as in _clean_guarded()
-                self._note_error(log, error)
-                continue
-            max_delay_ms = max(max_delay_ms, part.overdue_ms)
-            max_ratio = max(max_ratio, part.ratio)
-            if part.is_due(log.config.min_cleanable_dirty_ratio):
-                due.append((part.ratio, log))
+        for some in in_turns(self._folder.logs):
+            for key, log in some:
+                if not self._may_clean(key, log):
+                    continue
+                try:
+                    await self._reset_first_dirty(log)
+                    part = await self._part(log, self._first_dirty(log))
+                except Exception as error:  # boundary: one log, as in _clean_guarded()
+                    self._note_error(log, error)
+                    continue
+                max_delay_ms = max(max_delay_ms, part.overdue_ms)
+                max_ratio = max(max_ratio, part.ratio)
+                if part.is_due(log.config.min_cleanable_dirty_ratio):
+                    due.append((part.ratio, log))
+            await trio.lowlevel.checkpoint()
         self._max_dirty_ratio, self._max_delay_ms = max_ratio, max_delay_ms
         due.sort(key=lambda each: each[0], reverse=True)
         return deque(log for _, log in due) if self.config.threads else deque()
