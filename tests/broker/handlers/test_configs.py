@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from support.calls import create_topic
+from support.calls import batch, create_topic, fetch, produce, values_of
 from support.client import Client, connect
 from support.config_calls import (
     APPEND,
@@ -46,6 +46,7 @@ from trionet.protocol.error_codes import (
     INVALID_CONFIG,
     INVALID_REQUEST,
     INVALID_TOPIC_EXCEPTION,
+    RECORD_LIST_TOO_LARGE,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
@@ -465,6 +466,25 @@ async def test_a_list_of_a_topic_is_appended_to_and_subtracted_from(changed: Cli
     assert "delete,compact" == await policy(APPEND, "compact,delete")
     assert "compact" == await policy(SUBTRACT, "delete")
     assert "" == await policy(SUBTRACT, "compact")
+
+
+@pytest.mark.parametrize("size", [0, -1])
+async def test_a_topic_whose_segments_hold_nothing_can_be_healed(
+    changed: Client, broker: Broker, size: int
+) -> None:
+    """Kafka accepts any ``internal.segment.bytes``, and then no batch fits into a segment."""
+    await put(changed, TOPIC, "t", internal_segment_bytes=200, cleanup_policy="compact")
+    keyed = batch(b"v", key=b"k")
+    for _ in range(10):
+        assert 0 == (await produce(changed, "t", keyed)).error_code
+
+    await put(changed, TOPIC, "t", internal_segment_bytes=size)
+
+    assert RECORD_LIST_TOO_LARGE == (await produce(changed, "t", keyed)).error_code
+    await broker.compact("t")
+    assert 1 == len(values_of(await fetch(changed, "t")))
+    await delete(changed, TOPIC, "t", "internal.segment.bytes")
+    assert 0 == (await produce(changed, "t", keyed)).error_code
 
 
 async def test_a_value_is_kept_as_its_type_prints_it(changed: Client) -> None:

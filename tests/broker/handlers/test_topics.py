@@ -278,6 +278,28 @@ async def test_validate_only_makes_nothing(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
+    ("count", "assignments", "message"),
+    [
+        (3, None, "Topic already has 3 partition(s)."),
+        (-22, None, "The topic t currently has 3 partition(s); -22 would not be an increase."),
+        (
+            4,
+            [],
+            "Attempted to add 1 additional partition(s), but only 0 assignment(s) were specified.",
+        ),
+    ],
+)
+async def test_errors_have_the_words_that_programs_know_from_kafka(
+    client: Client, count: int, assignments: list[list[int]] | None, message: str
+) -> None:
+    await create_topic(client, "t", partitions=3)
+
+    [result] = await grow(client, to("t", count, assignments))
+
+    assert message == result.error_message
+
+
+@pytest.mark.parametrize(
     ("count", "assignments", "code"),
     [
         (3, None, error_codes.INVALID_PARTITIONS),  # as many as there are

@@ -212,6 +212,7 @@ class TopicRegistry:
         """
         topic = self._by_name.get(name)
         if topic is None:
+        # Kafka\'s words, which programs compare.
             raise ApiError(
                 UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
             )
