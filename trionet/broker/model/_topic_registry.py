@@ -211,8 +211,8 @@ class TopicRegistry:
             ApiError: the change is not allowed. The error code is Kafka's.
         """
         topic = self._by_name.get(name)
+        # Kafka's words, which programs compare.
         if topic is None:
-        # Kafka\'s words, which programs compare.
             raise ApiError(
                 UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
             )
