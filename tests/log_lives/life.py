@@ -422,7 +422,7 @@ class Life:
         if may_forget:
             self.counts["may forget"] += 1
             aborted = log.aborted_below(log.end_offset)
-            model.know(known_of(log), [each.last_offset for each in aborted])
+            model.know(known_of(log), {each.last_offset: each.first_offset for each in aborted})
         self._note_producers()
 
     async def _opened(self) -> bool:

@@ -6,7 +6,7 @@ whole history, of which a log keeps what was not deleted, and no file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -193,12 +193,13 @@ class Model:
         if self.end_offset < offset:
             self.history.append(Stored(offset - 1, -1))
 
-    def know(self, producers: dict[int, Producer], markers: Iterable[int]) -> None:
+    def know(self, producers: dict[int, Producer], aborted: Mapping[int, int]) -> None:
         """From now on, this is known of the producers, and no more.
 
         Args:
             producers: as the log knows them.
-            markers: the offsets of the markers whose transactions its indexes have.
+            aborted: the first offset of each aborted transaction that its indexes have, by that of
+                the marker.
         """
         self.producers = {}
         for producer_id, each in producers.items():
@@ -206,7 +207,11 @@ class Model:
             before = self.stored_by(producer_id, each.epoch, first)
             self.producers[producer_id] = attrs.evolve(each, before=before[-BATCHES_KEPT:])
         self._known, self._since = dict(self.producers), []
-        self.not_indexed.update({each.last_offset for each in self.aborted} - set(markers))
+        self.not_indexed.update({each.last_offset for each in self.aborted} - set(aborted))
+        self.aborted = [
+            attrs.evolve(each, first_offset=aborted.get(each.last_offset, each.first_offset))
+            for each in self.aborted
+        ]
 
     # The rules
 

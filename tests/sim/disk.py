@@ -225,8 +225,8 @@ class SimDirectory:
         self.rename(name + ".tmp", name)
         self.sync()
 
-    def reserve(self, name: str, size: int) -> None:
-        pass
+    def replace_in_turn(self, name: str, data: Buffer, growth: int) -> None:
+        self.replace(name, data)
 
     def truncate(self, name: str, size: int) -> None:
         self.open(name).truncate(size)

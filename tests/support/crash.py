@@ -55,6 +55,13 @@ class Link:
 
 
 @attrs.frozen
+class SecondName:
+    folder: int
+    name: str
+    node: int
+
+
+@attrs.frozen
 class Unlink:
     folder: int
     name: str
@@ -82,7 +89,7 @@ class Note:
     value: Any
 
 
-Operation = Write | Resize | Link | Unlink | Move | Sync | Note
+Operation = Write | Resize | Link | SecondName | Unlink | Move | Sync | Note
 
 
 class Recorded(Protocol):
@@ -206,6 +213,14 @@ class Recorder:
 
     replace = rename
 
+    def link(self, real: Callable[..., None], old: str, new: str) -> None:
+        if not self._is_ours(os.path.abspath(old)):
+            return real(old, new)
+        with self._lock:
+            real(old, new)
+            self._add(SecondName(*self._place(os.path.abspath(new)), self._node(old)))
+        return None
+
     def unlink(self, real: Callable[..., None], name: str, **kw: Any) -> None:
         path = self._path(name, kw.get("dir_fd"))
         if not self._is_ours(path):
@@ -240,7 +255,7 @@ class Recorder:
 
 RECORDED = (
     "open", "pwritev", "pwrite", "write", "writev", "ftruncate", "truncate", "rename", "replace",
-    "unlink", "remove", "rmdir", "mkdir", "fsync", "fdatasync",
+    "link", "unlink", "remove", "rmdir", "mkdir", "fsync", "fdatasync",
 )  # fmt: skip
 
 
@@ -365,6 +380,7 @@ def power_cut(recorder: Recorded, until: int, rng: random.Random) -> Tree:
         _follow(nodes, index, operation)
     keep = rng.choice([0.0, 0.2, 0.5, 0.8, 1.0])
     tree: Tree = {}
+    contents: dict[int, bytes] = {}  # of files that may have two names
 
     def walk(folder: int, prefix: str) -> None:
         at = nodes[folder]
@@ -372,7 +388,9 @@ def power_cut(recorder: Recorded, until: int, rng: random.Random) -> Tree:
         for name, number in at.left(rng, keep).items():
             node = nodes[number]
             if isinstance(node, _File):
-                tree[prefix + name] = node.left(rng, keep)
+                if number not in contents:
+                    contents[number] = node.left(rng, keep)
+                tree[prefix + name] = contents[number]
             else:
                 tree[prefix + name] = None
                 walk(number, f"{prefix}{name}/")
@@ -389,6 +407,8 @@ def _follow(nodes: dict[int, _File | _Folder], index: int, operation: Operation)
             file.pending.append((index, operation))
         case Link(folder=folder, name=name, node=number, is_folder=is_folder):
             nodes[number] = _Folder() if is_folder else _File()
+            _folder(nodes, folder).pending.append((index, name, number))
+        case SecondName(folder=folder, name=name, node=number):
             _folder(nodes, folder).pending.append((index, name, number))
         case Unlink(folder=folder, name=name):
             _folder(nodes, folder).pending.append((index, name, None))

@@ -135,8 +135,8 @@ class FaultyDirectory:
     def replace(self, name: str, data: Buffer) -> None:
         self._faults.call(lambda: self.inner.replace(name, data))
 
-    def reserve(self, name: str, size: int) -> None:
-        self._faults.call(lambda: self.inner.reserve(name, size))
+    def replace_in_turn(self, name: str, data: Buffer, growth: int) -> None:
+        self._faults.call(lambda: self.inner.replace_in_turn(name, data, growth))
 
     def truncate(self, name: str, size: int) -> None:
         self._faults.call(lambda: self.inner.truncate(name, size))

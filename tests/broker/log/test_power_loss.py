@@ -120,6 +120,34 @@ def test_replaced_file_is_the_old_or_the_new_one(quick_disk: Path) -> None:
     assert b"new" * 5_000 == last["a"]
 
 
+def test_file_replaced_in_turn_is_that_of_a_turn_whose_begin_or_end_was_known(
+    quick_disk: Path,
+) -> None:
+    """Though the content of each turn is written into the file of the one before the last."""
+    (quick_disk / "disk").mkdir()
+    folder = FolderDirectory(quick_disk / "disk")
+    folder.replace_in_turn("a", b"0" * 5_000, 100)
+    with recording(quick_disk / "disk") as recorder:
+        for number in range(1, 5):
+            folder.replace_in_turn("a", b"%d" % number * 5_000, 100)
+            recorder.note(number)
+
+    for until in range(len(recorder.operations) + 1):
+        notes = [each.value for each in recorder.operations[:until] if isinstance(each, Note)]
+        known = max(notes, default=0)
+        for seed in range(30):
+            tree = power_cut(recorder, until, random.Random(seed))
+            assert tree["a"] in {b"%d" % number * 5_000 for number in (known, known + 1)}
+            if not seed % 10:
+                after = quick_disk / f"{until}-{seed}"
+                write_tree(after, tree)
+                again = FolderDirectory(after)
+                for content in (b"x" * 4_000, b"y" * 6_000):
+                    again.replace_in_turn("a", content, 100)
+                    assert content == again.read("a")
+                assert ["a", "a.tmp"] == again.names()
+
+
 def test_sync_covers_only_what_was_written_before_it_began(quick_disk: Path) -> None:
     with recording(quick_disk) as recorder:
         folder = FolderDirectory(quick_disk)

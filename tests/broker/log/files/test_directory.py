@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import subprocess
@@ -7,9 +8,11 @@ import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from support.small_disk import small_disk
 from trionet._util._log_file import SeekingLogFile, log_file
 from trionet.broker.log import Directory, FolderDirectory, LogFile, MemoryDirectory
 from trionet.broker.log.files._memory_directory import unlinked_file
@@ -114,6 +117,124 @@ def test_replace_gives_a_new_content_and_leaves_no_draft(directory: Directory) -
 
     assert b"new" == directory.read("a")
     assert ["a"] == directory.names()
+
+
+def test_files_that_take_turns_have_the_new_content(directory: Directory) -> None:
+    for content in (b"first", b"a much longer second", b"third", b"4"):
+        directory.replace_in_turn("a", content, 100)
+
+        assert content == directory.read("a")
+
+
+def test_two_files_take_turns_so_that_no_space_is_given_away(folder: FolderDirectory) -> None:
+    path = Path(folder.path)
+    folder.replace_in_turn("a", b"0", 100)
+    files = {(path / name).stat().st_ino for name in folder.names()}
+    for number in range(1, 5):
+        folder.replace_in_turn("a", b"%d" % number * number, 100)
+
+        assert ["a", "a.tmp"] == folder.names()
+        assert files == {(path / name).stat().st_ino for name in folder.names()}
+        assert number + 100 == folder.size("a.tmp")
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+def test_a_full_disk_has_room_for_a_file_in_its_turn(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever another file takes between any two steps."""
+    (tmp_path / "disk").mkdir()
+    with small_disk(tmp_path / "disk", 4_000_000, kind) as disk:
+        folder = FolderDirectory(tmp_path / "disk")
+        folder.replace_in_turn("a", b"0", 100)
+        folder.replace_in_turn("a", b"1", 100)
+        disk.fill()
+        for name in ("replace", "link", "unlink", "ftruncate"):
+            monkeypatch.setattr(os, name, followed_by(getattr(os, name), disk.fill))
+        for number in range(2, 10):
+            folder.replace_in_turn("a", b"%d" % number * 100, 100)
+
+            assert b"%d" % number * 100 == folder.read("a")
+
+
+def followed_by(real: Callable[..., None], then: Callable[[], None]) -> Callable[..., None]:
+    def called(*args: Any) -> None:
+        real(*args)
+        then()
+
+    return called
+
+
+@pytest.mark.parametrize("step", ["link", "replace", "fsync"])
+def test_a_turn_that_was_cut_short_is_ended_by_the_next(
+    step: str, folder: FolderDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a kill after any of its steps."""
+    for content in (b"0", b"1"):
+        folder.replace_in_turn("a", content, 100)
+    path, left = Path(folder.path), 0
+    while True:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, step, killing(getattr(os, step), left))
+            try:
+                folder.replace_in_turn("a", b"new", 100)
+            except Killed:
+                pass
+            else:
+                break
+        inode, content = (path / "a").stat().st_ino, folder.read("a")
+        assert content in {b"1", b"new"}
+        folder.replace_in_turn("a", b"newer", 100)
+        assert b"newer" == folder.read("a")
+        assert inode != (path / "a").stat().st_ino
+        assert ["a", "a.tmp"] == folder.names()
+        folder.replace_in_turn("a", b"1", 100)
+        left += 1
+
+    assert left
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def killing(real: Callable[..., None], left: int) -> Callable[..., None]:
+    """A function after whose call the process is killed, once it was called so often."""
+    calls = 0
+
+    def called(*args: Any) -> None:
+        nonlocal calls
+        real(*args)
+        calls += 1
+        if calls > left:
+            raise Killed
+
+    return called
+
+
+def test_a_backup_of_second_names_keeps_its_content(
+    folder: FolderDirectory, tmp_path: Path
+) -> None:
+    folder.replace_in_turn("a", b"0", 100)
+    os.link(Path(folder.path) / "a", tmp_path / "backup")
+    for content in (b"1", b"2", b"3"):
+        folder.replace_in_turn("a", content, 100)
+
+    assert b"0" == (tmp_path / "backup").read_bytes()
+
+
+def test_where_files_have_one_name_each_the_space_is_taken_anew(
+    folder: FolderDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    for content in (b"1", b"2", b"3"):
+        folder.replace_in_turn("a", content, 100)
+
+    assert b"3" == folder.read("a")
+    assert 101 == folder.size("a.tmp")
 
 
 def test_renamed_file_replaces_another_and_stays_open(directory: Directory) -> None:

@@ -10,8 +10,8 @@ a partition needs one file descriptor rather than four.
 
 Data is durable only once it has been synced: the contents of a file by :meth:`LogFile.sync` or
 :meth:`Directory.sync_file`, the name of a file by :meth:`Directory.sync`. Only
-:meth:`Directory.replace` syncs both. A power failure may undo any of the changes of names that were
-not synced, whatever their order was.
+:meth:`Directory.replace` and :meth:`Directory.replace_in_turn` sync both. A power failure may undo
+any of the changes of names that were not synced, whatever their order was.
 
 On a disk, a name that leads to a pipe or a device counts as missing. Nothing waits for the other
 end of a pipe, and a call that creates a file replaces it.
@@ -44,6 +44,9 @@ from ....errors import ConfigError
 logger = logging.getLogger("trionet.broker.log")
 
 T = TypeVar("T")
+
+_DRAFT_SUFFIX = ".tmp"
+_SPARE_SUFFIX = ".spare"
 
 
 class NotRegularError(FileNotFoundError):
@@ -115,11 +118,17 @@ class Directory(Protocol):
         The name and the contents are durable when this returns.
         """
 
-    def reserve(self, name: str, size: int) -> None:
-        """Reserve disk space for the next :meth:`replace`, which may write up to ``size`` bytes.
+    def replace_in_turn(self, name: str, data: Buffer, growth: int) -> None:
+        """Replace the contents of a file like :meth:`replace`, and keep the old file's disk space.
 
-        Raises:
-            OSError: too little disk space is left.
+        Two files take turns, so that the next call needs no space on a full disk. It writes into
+        the old file; do not keep that open to read it.
+
+        Args:
+            name: the file's name.
+            data: its new contents.
+            growth: by how many bytes the contents of the next call may grow without needing disk
+                space. Nothing is reserved for that if the disk is full now.
         """
 
     def truncate(self, name: str, size: int) -> None:
@@ -241,25 +250,80 @@ class FolderDirectory:
             log_file(self._open(name, os.O_RDWR | os.O_CREAT)).write_all(position, data)
 
     def replace(self, name: str, data: Buffer) -> None:
+        self._write_draft(name, data)
+        self._put_in_place(name)
+
+    def replace_in_turn(self, name: str, data: Buffer, growth: int) -> None:
+        spare = name + _SPARE_SUFFIX
+        self._end_turn(name)
+        self._write_draft(name, data)
+        has_spare = self._give_second_name(name)
+        self._put_in_place(name)
+        try:
+            if has_spare:
+                # The name of the new content is on disk: whatever a power failure undoes from now
+                # on, the draft of the next call is not the file itself.
+                self.rename(spare, name + _DRAFT_SUFFIX)
+            self._extend(name + _DRAFT_SUFFIX, len(data) + growth)
+        except OSError:
+            # The disk is full: the next call uses what space there is.
+            pass
+
+    def _write_draft(self, name: str, data: Buffer) -> None:
         # The new content must be on disk before the name refers to it (rename is atomic, but
         # not ordered after the data), and the name itself is part of the directory.
-        draft = name + ".tmp"
+        draft = name + _DRAFT_SUFFIX
         with _with_filename(self._join(draft)):
-            # Not truncated first: its space may be reserved (see reserve()).
+            # Not truncated first: it may have space that no other file can get.
             file = log_file(self._open(draft, os.O_RDWR | os.O_CREAT))
             file.write_all(0, data)
             file.truncate(len(data))
             file.sync()
+
+    def _put_in_place(self, name: str) -> None:
         try:
-            os.replace(self._join(draft), self._join(name))
+            os.replace(self._join(name + _DRAFT_SUFFIX), self._join(name))
         except OSError as error:
             # The name is at fault; the draft is fine.
             error.filename, error.filename2 = self._join(name), None
             raise
         self.sync()
 
-    def reserve(self, name: str, size: int) -> None:
-        self.write(name + ".tmp", 0, bytes(size))
+    def _end_turn(self, name: str) -> None:
+        """Complete or undo what a crash has left of an earlier call of :meth:`replace_in_turn`."""
+        spare, draft = name + _SPARE_SUFFIX, name + _DRAFT_SUFFIX
+        old = self._inode(spare)
+        if old is not None and old == self._inode(name):
+            self.remove(spare)
+        elif old is not None:
+            self.sync()  # on the disk, the name may still be that of the old file
+            self.rename(spare, draft)
+
+    def _give_second_name(self, name: str) -> bool:
+        """Keep a file that is about to be replaced, under another name; return whether that works.
+
+        There may be no such file, or no such second names, or a backup that consists of them: then
+        its content must stay.
+        """
+        path = self._join(name)
+        try:
+            if os.stat(path).st_nlink > 1:
+                return False
+            os.link(path, path + _SPARE_SUFFIX)
+        except OSError:
+            return False
+        return True
+
+    def _extend(self, name: str, size: int) -> None:
+        file = log_file(self._open(name, os.O_RDWR | os.O_CREAT))
+        position = file.size()
+        file.write_all(position, bytes(max(0, size - position)))
+
+    def _inode(self, name: str) -> int | None:
+        try:
+            return os.stat(self._join(name)).st_ino
+        except FileNotFoundError:
+            return None
 
     def truncate(self, name: str, size: int) -> None:
         with _with_filename(self._join(name)):

@@ -98,8 +98,13 @@ class MemoryDirectory:
     def replace(self, name: str, data: Buffer) -> None:
         self._files[name] = bytearray(data)
 
-    def reserve(self, name: str, size: int) -> None:
-        pass
+    def replace_in_turn(
+        self,
+        name: str,
+        data: Buffer,
+        growth: int,  # noqa: ARG002 - no disk can be full
+    ) -> None:
+        self.replace(name, data)
 
     def truncate(self, name: str, size: int) -> None:
         file = self._existing(name)

@@ -169,13 +169,7 @@ class Checkpointing:
         self._stored[name] = listed
 
     def _encode_and_replace(self, name: str, encode: Callable[[], bytes]) -> None:
-        data = encode()
-        self._directory.replace(name, data)
-        try:
-            self._directory.reserve(name, len(data) + GROWTH_BYTES)
-        except OSError:
-            # The disk is full: the next write uses what space there is.
-            pass
+        self._directory.replace_in_turn(name, encode(), GROWTH_BYTES)
 
 
 def _state(log: Log) -> tuple[object, ...]:
