@@ -60,14 +60,27 @@ def test_what_was_altered_is_restored_from_its_texts() -> None:
     assert {"message.max.bytes": 3} == config.own
 
 
-def test_if_they_do_not_fit_each_other_all_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_those_that_do_not_fit_the_others_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "trionet.broker"):
         config = DynamicConfig.restore(
             STATIC, {"log.retention.ms": "0"}, {"message.max.bytes": "9"}
         )
 
-    assert STATIC is config.current
-    assert "ignoring all altered settings: log.retention.ms" in caplog.text
+    assert ({}, {"message.max.bytes": 9}) == (config.cluster, config.own)
+    assert "ignoring an altered setting, log.retention.ms: " in caplog.text
+
+
+def test_a_stored_setting_may_not_fit_what_the_broker_is_started_with(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    static = BrokerConfig.from_settings({"log.cleaner.threads": 4})
+
+    config = DynamicConfig.restore(
+        static, {"log.cleaner.dedupe.buffer.size": "3000000", "log.roll.ms": "5"}, {}
+    )
+
+    assert {"log.roll.ms": 5} == config.cluster
+    assert "log.cleaner.dedupe.buffer.size = 3000000 must be more than 1048576" in caplog.text
 
 
 BROKER = BrokerConfig.from_settings(

@@ -88,7 +88,7 @@ class DynamicConfig:
             cluster: the stored settings of all brokers, as strings.
             own: the stored settings of this broker, as strings.
         """
-        layers = []
+        layers: list[dict[str, Value]] = []
         for texts, for_all_brokers in ((cluster, True), (own, False)):
             values, problems = read_settings(static, texts, for_all_brokers=for_all_brokers)
             layers.append(values)
@@ -97,9 +97,24 @@ class DynamicConfig:
             report_ineffective(static, values)
         try:
             return cls(static, *layers)
-        except ConfigError as error:
-            logger.warning("ignoring all altered settings: %s", error)
-            return cls(static)
+        except ConfigError:
+            return cls._without_conflicts(static, *layers)
+
+    @classmethod
+    def _without_conflicts(
+        cls, static: BrokerConfig, cluster: Mapping[str, Value], own: Mapping[str, Value]
+    ) -> DynamicConfig:
+        """Return the settings without those that do not fit ``static`` or the ones before them."""
+        kept: tuple[dict[str, Value], dict[str, Value]] = {}, {}
+        for layer, settings in zip(kept, (cluster, own), strict=True):
+            for key, value in settings.items():
+                layer[key] = value
+                try:
+                    cls(static, *kept)
+                except ConfigError as error:
+                    del layer[key]
+                    logger.warning("ignoring an altered setting, %s: %s", key, error)
+        return cls(static, *kept)
 
 
 def _without(settings: Mapping[str, Value], group: str) -> dict[str, Value]:
