@@ -43,10 +43,13 @@ def check_all(log: Log, model: Model, *, may_forget: bool = False) -> None:
 
 
 def lost_batches(log: Log, model: Model) -> set[int]:
-    """The offsets of batches that are not there, though the log has later ones."""
+    """The offsets of batches that are not there, though the log has later ones.
+
+    Some may have been removed by a compaction: they are not there either.
+    """
     content = content_of(log)
     found = {header.base_offset for _, header in iter_batches(content) if header.count}
-    first = max(log.first_segment_offset, log.start_offset, log.cleaned_to)
+    first = max(log.first_segment_offset, log.start_offset)
     return {
         each.offset
         for each in model.history
@@ -81,17 +84,19 @@ def _compare_producers(log: Log, model: Model, *, may_forget: bool) -> None:
 
 
 def _agree(found: ProducerEntry, known: Producer, *, may_forget: bool) -> bool:
-    batches = _batches(found)
-    stored = (*known.before, *known.batches)
-    is_whole = len(batches) >= len(known.batches) or may_forget
+    if (found.epoch, found.timestamp) != (known.epoch, known.timestamp):
+        return False
+    batches, stored = _batches(found), (*known.before, *known.batches)
     opened, first_offset = found.transaction_first_offset, known.first_offset
-    # If its first batches are gone, a transaction begins for the log with what is left.
-    is_later = may_forget and first_offset >= 0 and (opened > first_offset or opened < 0)
+    if may_forget:
+        # A scan knows what compaction has left, and a transaction from there on.
+        is_later = first_offset >= 0 and (opened > first_offset or opened < 0)
+        is_newest = not batches or batches[-1] == stored[-1]
+        return is_newest and set(batches) <= set(stored) and (opened == first_offset or is_later)
     return (
-        (found.epoch, found.timestamp) == (known.epoch, known.timestamp)
-        and is_whole
+        len(batches) >= len(known.batches)
         and batches == stored[len(stored) - len(batches) :]
-        and (opened == first_offset or is_later)
+        and opened == first_offset
     )
 
 

@@ -157,10 +157,13 @@ class Durability:
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
-        """Return whether all below ``offset``, and the snapshots up to it, are on disk."""
-        # Each rolled segment whose indexes are not on disk has such a snapshot at its end.
-        return self.recovery_point >= offset and not any(
-            each[0] <= offset for each in self._snapshots
+        """Return whether all data below ``offset``, and what belongs to it, are on disk.
+
+        These are the indexes of rolled segments, and the snapshots of producers at their ends.
+        """
+        return self.recovery_point >= offset and not (
+            any(each.end_offset <= offset for each in self._rolled)
+            or any(each[0] <= offset for each in self._snapshots)
         )
 
     def due(self, now_ms: int, flush_messages: int, flush_ms: int) -> int | None:
@@ -171,7 +174,7 @@ class Durability:
             return end_offset
         if self._unflushed_since is not None and now_ms - self._unflushed_since >= flush_ms:
             return end_offset
-        return active.base_offset if self._snapshots else None
+        return active.base_offset if self._rolled or self._snapshots else None
 
     def abandon(self, reason: str) -> None:
         """Start no further rounds; pending flushes raise KAFKA_STORAGE_ERROR with ``reason``."""
@@ -182,8 +185,28 @@ class Durability:
         await self._until(lambda: self.is_durable(up_to))
 
     async def save_snapshots(self) -> None:
-        """Wait until there is a snapshot at the base of each segment. Raises as :meth:`flush`."""
-        await self._until(lambda: not self._snapshots)
+        """Wait until there is a snapshot at the base of each segment, and that is durable.
+
+        Syncs nothing else, so that records that are about to be deleted are not waited for.
+
+        Raises:
+            ApiError: KAFKA_STORAGE_ERROR if an earlier sync failed.
+            OSError: a file could not be written; a later round may succeed.
+
+        Cancellation: like :meth:`flush`.
+        """
+        await self.idle()
+        snapshots = self._snapshots
+        if not snapshots:
+            return
+        self.raise_if_failed()
+        self._running = trio.Event()
+        try:
+            work = partial(self._write_snapshots, snapshots)
+            await self._directory.in_thread(work, self._limiter)
+            self._note_snapshots(snapshots)
+        finally:
+            self.release_round()
 
     async def save_epochs(self) -> None:
         """Wait until every leader epoch is durable. Raises the same errors as :meth:`flush`."""
@@ -296,7 +319,7 @@ class Durability:
             self.recovery_point, self._durable_end = round.end_offset, round.position
             self.durable_bytes = round.durable_bytes
         self._rolled = tuple(each for each in self._rolled if each not in round.rolled)
-        self._snapshots = tuple(each for each in self._snapshots if each not in round.snapshots)
+        self._note_snapshots(round.snapshots)
         if round.epochs is not None:
             self._epochs.note_saved(round.epochs)
         self._names_durable = round.names_made
@@ -310,6 +333,9 @@ class Durability:
         if running is not None:
             running.set()
 
+    def _note_snapshots(self, written: tuple[tuple[int, dict[int, ProducerEntry]], ...]) -> None:
+        self._snapshots = tuple(each for each in self._snapshots if each not in written)
+
     def _note_flushed(self) -> None:
         # Not in _run_round(): compiled, that would take what it has set to None for None still.
         self._unflushed_since = self._appended_in_round
@@ -322,7 +348,10 @@ class Durability:
             round.active.indexes.save()
         if round.epochs is not None:
             self._directory.replace(LEADER_EPOCH_FILE, round.epochs)
-        for offset, producers in round.snapshots:
+        self._write_snapshots(round.snapshots)
+
+    def _write_snapshots(self, snapshots: tuple[tuple[int, dict[int, ProducerEntry]], ...]) -> None:
+        for offset, producers in snapshots:
             write_snapshot(self._directory, offset, producers)
 
     def _sync(self, round: FlushRound, *, syncs_parent: bool) -> None:

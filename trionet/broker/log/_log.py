@@ -862,9 +862,9 @@ class Log:
             self.roll(self._now_ms)
         self.start_offset = max(self.start_offset, offset)
         self.epochs.remove_below(self.start_offset)
-        # Bounded: the end of a replacement of segments, a flush that may still be writing their
-        # index files, one that writes the snapshot of the first segment that stays, an fsync for
-        # the file of the start offsets, and some unlinks.
+        # Bounded: the end of a replacement of segments, one fsync that may still be writing their
+        # index files, some for the snapshots of producers and the file of the start offsets, and
+        # some unlinks.
         with trio.CancelScope(shield=True):
             async with self._changing_segments:
                 await self._remove_segments()
@@ -891,9 +891,9 @@ class Log:
         """Save what the records to be removed say of their producers."""
         try:
             await self._durability.save_snapshots()
-        except ApiError as error:
+        except (ApiError, OSError) as error:
             # The disk may be full, and removing the files frees space.
-            logger.warning("cannot save yet what is known of the producers: %s", error.message)
+            logger.warning("%s: cannot save yet what is known of producers: %s", self._name, error)
 
     async def _save_start_offset(self) -> None:
         """Save the start offset, or the next startup would report deleted records as missing."""

@@ -532,7 +532,8 @@ async def test_what_was_deleted_during_its_flush_is_not_missing(
     Log(folder, now_ms=NOW, last_shutdown=last_shutdown)
 
     assert [] == losses(caplog)
-    # What was appended after them is on the disk, too: the deletion has flushed it.
+    # What was appended after them is on the disk, too: the flush also waited for the snapshot that
+    # the deletion's roll has made due.
     assert (4 + 4 * appended, 4, 0, SIZE * appended) == (
         extent.end_offset,
         extent.base_offset,
