@@ -511,6 +511,28 @@ async def test_the_end_of_a_log_that_was_never_on_the_disk_may_go(
     assert "orders-0: truncated at offset 0, byte 0" in caplog.text
 
 
+async def test_records_after_a_deletion_that_were_never_on_the_disk_are_not_missing(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Though the recovery point is where the deletion ended, in the middle of what was lost."""
+    log = Log(folder, LogConfig(segment_bytes=SIZE), now_ms=NOW)
+    log.append(ONE, NOW)
+    await log.delete_before(2)
+    extent = log.extent
+    log.append(ONE, NOW)
+    os.truncate(Path(folder.path) / name(0), 0)
+    last_shutdown = LastShutdown(
+        recovery_point=extent.end_offset,
+        start_offset=extent.start_offset,
+        extent=extent,
+        loss_allowed=False,
+    )
+    log = Log(folder, now_ms=NOW, last_shutdown=last_shutdown)
+
+    assert [] == losses(caplog)
+    assert (2, 2) == (log.start_offset, log.end_offset)
+
+
 @pytest.mark.parametrize("appended", [0, 1])
 async def test_what_was_deleted_during_its_flush_is_not_missing(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture, appended: int

@@ -255,11 +255,14 @@ class LogLoader:
             segments[-1], end_offset_max, self.cleaned_to
         )
         if not self._was_clean:
+            # Where a deletion has moved it to the start offset, even into the middle of a segment,
+            # nothing that is left need ever have been on disk.
+            is_deleted = last_shutdown.recovery_point <= last_shutdown.start_offset
             scanning = RecoveryScan(
                 self._directory,
                 self._name,
                 self._config,
-                last_shutdown.recovery_point,
+                0 if is_deleted else last_shutdown.recovery_point,
                 self.cleaned_to,
                 losses,
                 self._now_ms,
