@@ -26,6 +26,7 @@ BENCHMARKS = (
     "join",
     "start",
     "folders",
+    "partitions",
     "compaction",
     "fixture",
     "lag",

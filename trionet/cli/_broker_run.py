@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import getpass
 import logging
 import re
@@ -214,10 +213,7 @@ async def _serve(
             async with open_broker({**_DEFAULTS, **settings}, brokers=brokers) as broker:
                 # A broker cancelled at the end of its start must not report itself ready.
                 await trio.lowlevel.checkpoint_if_cancelled()
-                # The broker owns this process, so the objects that exist now live as long as it
-                # does. Scanning them in a full collection would block the loop for 30 ms with
-                # 10,000 partitions.
-                gc.freeze()
+                broker.own_process()
                 if has_faults:
                     # Imported here, since other brokers need none of it.
                     from ..testing import control

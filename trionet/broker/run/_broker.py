@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -386,6 +387,16 @@ class Broker:
                 f"topic {topic!r} has cleanup.policy={policies.pop()}; it must contain compact"
             )
         return {log.partition: await cluster.cleaner.compact(log) for log in logs}
+
+    def own_process(self) -> None:
+        """Declare that the process runs this broker and nothing else, as ``trionet broker`` does.
+
+        The objects that exist now, and later all logs, live as long as the broker and the logs.
+        They are exempt from garbage collections, which would hold the loop for 30 ms with 10,000
+        partitions. In the process of another program, its garbage in cycles would be kept as well.
+        """
+        self._cluster.owns_process = True
+        gc.freeze()
 
     def _node(self, id: int) -> Node:
         node = self._nodes.get(id)

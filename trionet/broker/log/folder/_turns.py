@@ -14,9 +14,10 @@ LOGS_PER_TURN = 200
 def in_turns(logs: Mapping[PartitionKey, Log]) -> Iterator[list[tuple[PartitionKey, Log]]]:
     """Yield all logs in groups, between which the caller lets other tasks run.
 
-    Logs that are deleted meanwhile are left out, and those that are created are not included.
+    Logs that are deleted meanwhile are left out. Those that are created are not included, except
+    in the place of a deleted one.
     """
-    items = list(logs.items())
-    for first in range(0, len(items), LOGS_PER_TURN):
-        some = items[first : first + LOGS_PER_TURN]
-        yield [(key, log) for key, log in some if logs.get(key) is log]
+    keys = list(logs)
+    for first in range(0, len(keys), LOGS_PER_TURN):
+        some = keys[first : first + LOGS_PER_TURN]
+        yield [(key, log) for key in some if (log := logs.get(key)) is not None]
