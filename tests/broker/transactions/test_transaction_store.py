@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -71,6 +72,50 @@ async def test_a_state_takes_the_place_of_the_one_before(database: Database) -> 
     await put(database, x=NEW)
 
     assert {"x": NEW} == await load_transactions(database)
+
+
+async def test_partitions_are_added_to_those_of_an_ongoing_transaction(database: Database) -> None:
+    one, other = (bytes(16), 1), (bytes(16), 0)
+    await put(database, x=attrs.evolve(FULL, partitions=(one,)), y=FULL)
+    await put(database, x=attrs.evolve(FULL, partitions=(other, one)))
+
+    assert {one, other} == set((await load_transactions(database))["x"].partitions)
+
+
+async def test_one_more_partition_costs_one_more_row_however_many_there_are(
+    database: Database,
+) -> None:
+    async def rows(stored: StoredTransaction) -> int:
+        return await database.transaction(lambda each: sum(put_transaction("x", stored)(each)))
+
+    many = tuple((bytes(16), number) for number in range(1000))
+    ongoing = attrs.evolve(FULL, partitions=many)
+    assert 1001 == await rows(ongoing)
+    assert 2 == await rows(attrs.evolve(FULL, partitions=((bytes(16), 1000),)))
+    assert 1002 == await rows(attrs.evolve(FULL, state=TransactionState.EMPTY, partitions=()))
+
+
+async def test_removed_ids_leave_no_partitions(database: Database) -> None:
+    await put(database, x=FULL, y=FULL)
+    await database.transaction_in_steps(remove_transactions(["x"]))
+    await put(database, x=attrs.evolve(FULL, partitions=()))
+
+    loaded = await load_transactions(database)
+    assert ((), FULL.partitions) == (loaded["x"].partitions, loaded["y"].partitions)
+
+
+async def test_partitions_that_earlier_versions_stored_stay_added(database: Database) -> None:
+    await put(database, x=attrs.evolve(FULL, partitions=()))
+    [(topic_id, number), _] = FULL.partitions
+    added = json.dumps({"partitions": [[topic_id.hex(), number]], "offsets": [0, 49]})
+    await database.transaction(
+        lambda each: each.execute("UPDATE transactional_id SET added = ?", (added,))
+    )
+    assert FULL.partitions[:1] == (await load_transactions(database))["x"].partitions
+
+    await put(database, x=attrs.evolve(FULL, partitions=FULL.partitions[1:]))
+
+    assert FULL == (await load_transactions(database))["x"]
 
 
 async def test_a_complete_state_is_not_stored() -> None:

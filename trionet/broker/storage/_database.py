@@ -194,6 +194,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             ON pending_offset (group_id, topic, "partition")
         """,
     ),
+    (
+        # Replaces the partitions in transactional_id.added, which older versions have stored.
+        """
+        CREATE TABLE added_partition (
+            transactional_id TEXT NOT NULL,
+            topic_id BLOB NOT NULL,
+            "partition" INTEGER NOT NULL,
+            PRIMARY KEY (transactional_id, topic_id, "partition")
+        ) WITHOUT ROWID
+        """,
+    ),
 )
 
 # SQLite's number for applications, at the end of these bytes of the file. It is this while the

@@ -91,7 +91,8 @@ class StoredTransaction:
         started_at_ms: the time at which the last transaction began; -1 if there was none.
         changed_at_ms: the time of the last transition.
         partitions: the partitions that were explicitly added to an ongoing transaction, as topic
-            ids and numbers.
+            ids and numbers: all of them when it is loaded, and then those that the transition
+            adds, since a transaction may have 100,000.
         offsets_partitions: the partitions of ``__consumer_offsets`` that were explicitly added.
     """
 
@@ -282,7 +283,7 @@ class Transaction(Generic[P]):
             version=version if is_new else current.version,
             started_at_ms=now_ms if is_new else current.started_at_ms,
             changed_at_ms=now_ms,
-            partitions=tuple(sorted({*current.partitions, *partitions})),
+            partitions=tuple(partitions),
             offsets_partitions=tuple(sorted({*current.offsets_partitions, *offsets_partitions})),
         )
 

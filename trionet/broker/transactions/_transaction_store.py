@@ -1,7 +1,9 @@
 """The storage of transactional ids in the broker's database.
 
 (Kafka: the topic ``__transaction_state``, TransactionLog.) A row is replaced at each transition
-that must survive a crash; :mod:`._transaction` says which those are.
+that must survive a crash; :mod:`._transaction` says which those are. The partitions that are
+explicitly added to a transaction have rows of their own, so that one more costs the same however
+many there are.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import json
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from ..storage._database import Database, Steps
+import attrs
+
+from ..storage._database import ROWS_PER_TURN, Database, Steps
 from ..storage._tables import (
     INT64,
     TEXT,
@@ -35,6 +39,12 @@ from ._transaction import (
 
 if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
+
+_REMOVE_SOME_ADDED: Final = (
+    'DELETE FROM added_partition WHERE (transactional_id, topic_id, "partition") IN'
+    ' (SELECT transactional_id, topic_id, "partition" FROM added_partition'
+    " WHERE transactional_id = ? LIMIT ?)"
+)
 
 _STORED = frozenset(
     {
@@ -63,7 +73,9 @@ TRANSACTIONS: Final = Table(
         added=TEXT,
     ),
 )
-_PARTITION: Final = Fields(topic_id=blob_of(16), partition=UINT31)
+ADDED: Final = Table(
+    "added_partition", 3, Fields(transactional_id=TEXT, topic_id=blob_of(16), partition=UINT31)
+)
 _OFFSETS_PARTITION: Final = Fields(partition=UINT31)
 
 
@@ -87,8 +99,19 @@ def put_transaction(id: str, stored: StoredTransaction) -> Steps:
     def statements(connection: Connection) -> Iterator[int]:
         TRANSACTIONS.put(connection, [(*row, _encode_added(stored))])
         yield 1
+        if stored.state is not TransactionState.ONGOING:
+            yield from _remove_added(connection, id)
+        for some in in_parts((id, *each) for each in stored.partitions):
+            ADDED.put(connection, some)
+            yield len(some)
 
     return statements
+
+
+def _remove_added(connection: Connection, id: str) -> Iterator[int]:
+    """Remove the partitions that were added to the transaction of an id, in steps."""
+    while removed := connection.execute(_REMOVE_SOME_ADDED, (id, ROWS_PER_TURN)).rowcount:
+        yield removed
 
 
 def remove_transactions(ids: Collection[str]) -> Steps:
@@ -98,6 +121,8 @@ def remove_transactions(ids: Collection[str]) -> Steps:
         for some in in_parts((id,) for id in ids):
             connection.executemany("DELETE FROM transactional_id WHERE id = ?", some)
             yield len(some)
+        for id in ids:
+            yield from _remove_added(connection, id)
 
     return statements
 
@@ -108,7 +133,20 @@ async def load_transactions(database: Database) -> dict[str, StoredTransaction]:
     Raises:
         DatabaseError: the database cannot be read.
     """
-    return await database.read(lambda each: dict(TRANSACTIONS.read(each, _decode)))
+    return await database.read(_load)
+
+
+def _load(connection: Connection) -> dict[str, StoredTransaction]:
+    partitions: dict[str, list[tuple[bytes, int]]] = {}
+    for id, topic_id, number in ADDED.read(connection, lambda *row: row):
+        partitions.setdefault(id, []).append((topic_id, number))
+    loaded: dict[str, StoredTransaction] = {}
+    for id, stored in list(TRANSACTIONS.read(connection, _decode)):
+        # Earlier versions stored all of them in the row.
+        ADDED.put(connection, [(id, *each) for each in stored.partitions])
+        added = dict.fromkeys((*stored.partitions, *partitions.get(id, ())))
+        loaded[id] = attrs.evolve(stored, partitions=tuple(added))
+    return loaded
 
 
 def _decode(id: str, *row: Any) -> tuple[str, StoredTransaction]:
@@ -132,20 +170,20 @@ def _decode(id: str, *row: Any) -> tuple[str, StoredTransaction]:
 
 
 def _encode_added(stored: StoredTransaction) -> str:
-    if not stored.partitions and not stored.offsets_partitions:
+    if not stored.offsets_partitions:
         return ""
-    partitions = [[id.hex(), number] for id, number in map(_PARTITION.checked, stored.partitions)]
-    return json.dumps({"partitions": partitions, "offsets": stored.offsets_partitions})
+    return json.dumps({"offsets": stored.offsets_partitions})
 
 
 def _decode_added(text: str) -> tuple[tuple[tuple[bytes, int], ...], tuple[int, ...]]:
     if not text:
         return (), ()
     plain = json.loads(text)
-    partitions = [(bytes.fromhex(id), number) for id, number in plain["partitions"]]
-    for each in partitions:
-        _PARTITION.checked(each)
     offsets_partitions = tuple(plain["offsets"])
     for number in offsets_partitions:
         _OFFSETS_PARTITION.checked([number])
+    # Of earlier versions.
+    partitions = [(bytes.fromhex(id), number) for id, number in plain.get("partitions", ())]
+    for each in partitions:
+        ADDED.columns.checked(("", *each))
     return tuple(partitions), offsets_partitions
