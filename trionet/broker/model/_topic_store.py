@@ -177,12 +177,12 @@ def _insert_configs(connection: Connection, topic: Topic) -> None:
     _CONFIGS.put(connection, rows)
 
 
-def _insert_replicas(connection: Connection, topic: Topic) -> None:
+def _insert_replicas(connection: Connection, topic: Topic, first: int = 0) -> None:
     _REPLICAS.put(
         connection,
         [
             (topic.id, number, ",".join(map(str, nodes)))
-            for number, nodes in enumerate(topic.replicas)
+            for number, nodes in enumerate(topic.replicas[first:], first)
         ],
     )
 
@@ -195,8 +195,16 @@ def update_partitions(connection: Connection, topic: Topic) -> None:
         connection, topic, min(row[0], topic.partitions), max(row[0], topic.partitions)
     )
     connection.execute("UPDATE topic SET partitions = ? WHERE id = ?", (topic.partitions, topic.id))
-    connection.execute("DELETE FROM partition_replicas WHERE topic_id = ?", (topic.id,))
-    _insert_replicas(connection, topic)
+    connection.execute(
+        'DELETE FROM partition_replicas WHERE topic_id = ? AND "partition" >= ?',
+        (topic.id, topic.partitions),
+    )
+    # None are stored of a topic whose partitions were all on the first node.
+    [stored] = connection.execute(
+        'SELECT coalesce(max("partition") + 1, 0) FROM partition_replicas WHERE topic_id = ?',
+        (topic.id,),
+    ).fetchone()
+    _insert_replicas(connection, topic, stored)
 
 
 def update_configs(connection: Connection, topic: Topic) -> None:
