@@ -22,6 +22,7 @@ from trionet.broker.log import (
     MemoryDirectory,
     open_log_folder,
 )
+from trionet.broker.log.folder._turns import LOGS_PER_TURN
 from trionet.errors import ApiError, ConfigError
 
 NOW = 5_000
@@ -470,3 +471,46 @@ async def test_closing_twice_is_closing_once() -> None:
         await folder.aclose()
         with trio.testing.assert_checkpoints():
             await folder.aclose()
+
+
+async def test_a_log_in_place_of_one_that_is_deleted_during_a_write_has_nothing_of_it(
+    folder: FolderDirectory,
+) -> None:
+    """Its records would count as missing after a crash."""
+    async with reopened(folder) as opened:
+        log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        for number in range(2 * LOGS_PER_TURN):
+            await opened.create("others", number, TOPIC_ID, CONFIG, NOW)
+        log.append(ONE, NOW)
+        await log.flush()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(opened.write_checkpoints)
+            while ("orders", 0) not in opened._checkpointing._walked:
+                await trio.lowlevel.checkpoint()
+            await opened.delete("orders", 0, nursery)
+            await opened.create("orders", 0, uuid.uuid4().bytes, CONFIG, NOW)
+
+        assert b"\norders 0 1\n" not in folder.read("recovery-point-offset-checkpoint")
+
+
+async def test_other_tasks_run_while_the_checkpoints_of_many_logs_are_written(
+    folder: FolderDirectory,
+) -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with reopened(folder) as opened, trio.open_nursery() as nursery:
+        for number in range(5 * LOGS_PER_TURN):
+            await opened.create("orders", number, TOPIC_ID, CONFIG, NOW)
+        async with opened._checkpointing._writing:
+            nursery.start_soon(count)
+            await opened._checkpointing._extent_lines()
+        nursery.cancel_scope.cancel()
+
+    assert turns >= 3
