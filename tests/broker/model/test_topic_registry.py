@@ -201,6 +201,48 @@ async def test_a_topic_takes_the_place_of_an_unreadable_one_of_its_name() -> Non
         assert [topic] == list(await TopicRegistry.load(database, CONFIG))
 
 
+async def test_a_topic_does_not_get_the_offsets_of_an_unreadable_one_of_its_name() -> None:
+    async with open_database(IN_MEMORY) as database:
+        registry = await TopicRegistry.load(database, CONFIG)
+        for name in ("t", "other"):
+            await registry.create(name)
+            await database.transaction(partial(commit_both, name))
+        await database.transaction(lambda each: each.execute("UPDATE topic SET partitions = 0"))
+        registry = await TopicRegistry.load(database, CONFIG)
+
+        await registry.create("t")
+
+        left = await database.transaction(groups_with_offsets)
+
+    assert {table: ["other"] for table in OFFSETS} == left
+
+
+@pytest.mark.parametrize("name", ["x'ff'", "'/'"])
+async def test_while_the_name_of_a_topic_is_unreadable_all_offsets_are_kept(name: str) -> None:
+    """They may be its offsets, and its name may be repaired."""
+    async with open_database(IN_MEMORY) as database:
+        await (await TopicRegistry.load(database, CONFIG)).create("t")
+        await database.transaction(partial(commit_both, "t"))
+        await database.transaction(lambda each: each.execute(f"UPDATE topic SET name = {name}"))
+
+        await TopicRegistry.load(database, CONFIG)
+
+        left = await database.transaction(groups_with_offsets)
+
+    assert {table: ["t"] for table in OFFSETS} == left
+
+
+@pytest.mark.parametrize("damage", ["id = x'01'", "name = '/'", "partitions = 0"])
+async def test_no_directory_of_an_unreadable_topic_is_to_be_removed(damage: str) -> None:
+    async with open_database(IN_MEMORY) as database:
+        await (await TopicRegistry.load(database, CONFIG)).create("t")
+        await database.transaction(lambda each: each.execute(f"UPDATE topic SET {damage}"))
+
+        registry = await TopicRegistry.load(database, CONFIG)
+
+    assert [] == list(registry.pending_folders)
+
+
 @pytest.mark.parametrize(
     ("steps", "made", "removed"),
     [

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from support.brokers import broker_client
-from support.calls import create_topic, describe_topics
+from support.calls import append, create_topic, describe_topics
 from support.client import Client
 from support.config_calls import BROKER, TOPIC, put, value_of
 from support.group_calls import commit, committed, join_alone
@@ -106,3 +106,27 @@ async def test_unreadable_rows_cost_those_rows(
     assert changed >= 4
     assert "unreadable" in caplog.text
     assert not [each for each in caplog.records if each.exc_info]
+
+
+async def test_an_unreadable_topic_keeps_its_records_and_leaves_a_new_one_no_offsets(
+    tmp_path: Path,
+) -> None:
+    """Even if it was not noted that its directories were created, as when that failed."""
+    data = tmp_path / "data"
+    async with broker_client(log_dirs=str(data)) as client:
+        await create_topic(client, "t")
+        await append(client, b"x")
+        await commit(client, {"t": {0: 5}}, group="g")
+    with closing(sqlite3.connect(data / DATABASE_NAME)) as connection:
+        connection.execute("UPDATE topic SET partitions = 0")
+        connection.execute("INSERT INTO unsettled_topic SELECT id, name, 0, 1 FROM topic")
+        connection.commit()
+
+    async with broker_client(log_dirs=str(data)) as client:
+        [kept] = data.glob("t-0*")
+        size = (kept / "00000000000000000000.log").stat().st_size
+        await create_topic(client, "t")
+        left = await committed(client, group="g")
+
+    assert size > 0
+    assert {} == left

@@ -226,6 +226,8 @@ class Cluster:
         async with self._changing_topics:
             with storage_errors():
                 topic = await self.topics.create(name, **settings)
+                if name in self.topics.unreadable:
+                    self.group_store.forget_topic(name)
                 failure = await self._open_new_logs(topic)
                 if failure is not None:
                     await self._remove(topic)  # a topic whose creation failed must not exist

@@ -58,6 +58,8 @@ class TopicRegistry:
 
     Attributes:
         pending_folders: the directory changes that were pending when the broker last stopped.
+        unreadable: the names and ids of unreadable topics. Their data is kept for their repair,
+            until a new topic takes their name.
     """
 
     def __init__(
@@ -69,8 +71,10 @@ class TopicRegistry:
         topics: Sequence[Topic],
         rng: random.Random,
         pending_folders: Sequence[PendingFolders] = (),
+        unreadable: frozenset[object] = frozenset(),
     ) -> None:
         self.pending_folders = pending_folders
+        self.unreadable = unreadable
         self._rng = rng
         self.cluster_id = cluster_id
         self._database = database
@@ -102,10 +106,20 @@ class TopicRegistry:
         """
         cluster_id, stored = await database.read(partial(topic_store.load, rng=rng))
         topics = [_readable(topic) for topic in stored if _has_valid_name(topic)]
-        pending_folders = await database.read(topic_store.load_pending_folders)
-        pending_folders = list(filter(_has_valid_name, pending_folders))
+        readable = {topic.id for topic in topics}
+        unreadable = await database.read(partial(topic_store.load_unreadable, readable=readable))
+        if not unreadable:  # otherwise, it is not known which topics exist
+            await database.transaction(topic_store.delete_orphaned_offsets)
+        pending_folders = [
+            each
+            for each in await database.read(topic_store.load_pending_folders)
+            # Otherwise, the directories of an unreadable topic would be removed.
+            if _has_valid_name(each) and unreadable.isdisjoint((each.id, each.name))
+        ]
         leadership = leadership or Leadership([config.node_id])
-        return cls(database, config, leadership, cluster_id, topics, rng, pending_folders)
+        return cls(
+            database, config, leadership, cluster_id, topics, rng, pending_folders, unreadable
+        )
 
     def __len__(self) -> int:
         return len(self._by_name)

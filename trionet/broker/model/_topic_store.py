@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -105,11 +105,6 @@ class PendingFolders:
 
 def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
     """Read the cluster id, generating it if needed, and all topics in order of creation."""
-    # Of commits that were stored just after the deletion of their topic, and before a crash.
-    for table in _OFFSET_TABLES:
-        connection.execute(
-            f"DELETE FROM {table} WHERE topic NOT IN (SELECT name FROM topic)"  # noqa: S608 - ours
-        )
     cluster_id = read_property(connection, _CLUSTER_ID, str)
     if cluster_id is None:
         cluster_id = uuid_text(new_uuid(rng))
@@ -128,6 +123,20 @@ def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
         return Topic(name, id, partitions, configs.get(id, {}), placed if is_complete else ())
 
     return cluster_id, list(_TOPICS.read(connection, topic, "ORDER BY rowid"))
+
+
+def load_unreadable(connection: Connection, readable: Container[bytes]) -> frozenset[object]:
+    """Return the names and ids in the rows of topics that are not ``readable``, given by id."""
+    rows = connection.execute("SELECT id, name FROM topic").fetchall()
+    return frozenset(each for row in rows if row[0] not in readable for each in row)
+
+
+def delete_orphaned_offsets(connection: Connection) -> None:
+    """Delete offsets that were stored just after the deletion of their topic, before a crash."""
+    for table in _OFFSET_TABLES:
+        connection.execute(
+            f"DELETE FROM {table} WHERE topic NOT IN (SELECT name FROM topic)"  # noqa: S608 - ours
+        )
 
 
 def _row(*row: Any) -> tuple[Any, ...]:
@@ -165,7 +174,10 @@ def _add_pending_folders(connection: Connection, topic: Topic, first: int, end: 
 
 
 def insert(connection: Connection, topic: Topic) -> None:
-    """Store a new topic."""
+    """Store a new topic, perhaps in place of an unreadable one with the same name."""
+    replaced = connection.execute("DELETE FROM topic WHERE name = ?", (topic.name,)).rowcount
+    if replaced:
+        _delete_offsets(connection, topic.name)
     _add_pending_folders(connection, topic, 0, topic.partitions)
     _TOPICS.put(connection, [(topic.id, topic.name, topic.partitions)])
     _insert_configs(connection, topic)
@@ -218,9 +230,13 @@ def delete(connection: Connection, topic: Topic) -> None:
     _add_pending_folders(connection, topic, 0, topic.partitions)
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
     # In the same transaction, so that no crash leaves them to a later topic of this name.
+    _delete_offsets(connection, topic.name)
+
+
+def _delete_offsets(connection: Connection, name: str) -> None:
     for table in _OFFSET_TABLES:
         query = f"DELETE FROM {table} WHERE topic = ?"  # noqa: S608 - ours
-        connection.execute(query, (topic.name,))
+        connection.execute(query, (name,))
 
 
 def new_uuid(rng: random.Random = SYSTEM.rng) -> bytes:
