@@ -274,6 +274,16 @@ def test_members_come_out_of_pieces_as_they_were(members: tuple[StoredMember, ..
     assert all(0 < len(piece) <= CHUNK_BYTES for piece in written)
 
 
+@pytest.mark.parametrize("size", [-1, -250, 1_000_000])
+def test_members_of_another_size_than_there_is_are_refused(size: int) -> None:
+    """A negative one would lead back to the same member for ever."""
+    member = StoredMember("id", None, "c", "/h", 1, 1, b"", b"")
+    [piece] = encode_members([member])
+
+    with pytest.raises(ValueError, match="remain"):
+        decode_members(piece.replace(b'"metadata": 0', b'"metadata": %d' % size))
+
+
 def test_a_group_has_the_size_of_kafkas_record() -> None:
     empty = StoredGroup("g", 1, None, None, None, 0, ())
     member = StoredMember("id", None, "c", "/h", 1, 1, bytes(1000), bytes(2000))

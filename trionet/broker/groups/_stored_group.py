@@ -188,7 +188,11 @@ def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
 
 
 def decode_members(data: bytes) -> tuple[StoredMember, ...]:
-    """Decode members from the concatenated chunks of :func:`encode_members`."""
+    """Decode members from the concatenated chunks of :func:`encode_members`.
+
+    Raises:
+        DatabaseError, ValueError, TypeError, LookupError: the data is not that of members.
+    """
     members = []
     position = 0
     while position < len(data):
@@ -197,6 +201,8 @@ def decode_members(data: bytes) -> tuple[StoredMember, ...]:
         position = end + 1
         for name in _BYTES_FIELDS:
             size = fields[name]
+            if not 0 <= size <= len(data) - position:
+                raise ValueError(f"{name} of {size} bytes, of which {len(data) - position} remain")
             fields[name] = data[position : position + size]
             position += size
         members.append(stored_member(fields))
