@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import AsyncIterator
@@ -36,6 +37,7 @@ from trionet.broker.config._dynamic_config_store import (
     ALL_BROKERS,
     Apply,
     BrokerConfigs,
+    altered_settings,
     reset_altered,
 )
 from trionet.broker.storage._database import DATABASE_NAME, Database, open_database
@@ -369,3 +371,29 @@ async def test_settings_that_cannot_be_stored_do_not_count(folder: Path) -> None
         config = log_of(broker).config
         assert (7, 3) == (config.max_message_bytes, config.retention_ms)
         await put(client, BROKER, "1", message_max_bytes=9)
+
+
+async def test_no_setting_forges_a_line_of_the_log_or_of_the_list(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = "x\nWARNING forged\x1b[2J"
+    caplog.set_level(logging.INFO, "trionet.broker")
+
+    async with broker_and_client(log_dir=str(tmp_path)) as (_, client):
+        for key in (line, "sasl.enabled.mechanisms", "metrics.recording.level"):
+            await alter(client, BROKER, "1", (key, SET, line))
+    database = sqlite3.connect(tmp_path / DATABASE_NAME)
+    with database:
+        database.execute("INSERT INTO broker_config VALUES ('', 'message.max.bytes', ?)", (line,))
+    database.close()
+    async with open_broker(log_dir=str(tmp_path)):
+        pass
+
+    assert [] == [each for each in caplog.messages if not each.isprintable()]
+    assert "Invalid value x\\nWARNING forged\\u001b[2J for" in caplog.text
+    listed = await altered_settings(str(tmp_path))
+    assert "broker 1: x\\nWARNING forged\\u001b[2J=[hidden]" in listed
+    assert all(each.isprintable() for each in listed)
+    with pytest.raises(ConfigError) as caught:
+        await reset_altered(str(tmp_path), "other")
+    assert str(caught.value).isprintable()

@@ -17,6 +17,7 @@ from collections.abc import Container, Iterable, Mapping
 
 import attrs
 
+from ..._util._text import single_line
 from ...errors import ConfigError
 from ...protocol._config_types import HIDDEN, PASSWORD, Row, Value, parse_request_value
 from ._broker_config import BROKER_KEYS, BrokerConfig
@@ -93,7 +94,7 @@ class DynamicConfig:
             values, problems = read_settings(static, texts, for_all_brokers=for_all_brokers)
             layers.append(values)
             for problem in problems.values():
-                logger.warning("ignoring an altered setting: %s", problem)
+                logger.warning("ignoring an altered setting: %s", single_line(str(problem)))
             report_ineffective(static, values)
         try:
             return cls(static, *layers)
@@ -113,7 +114,8 @@ class DynamicConfig:
                     cls(static, *kept)
                 except ConfigError as error:
                     del layer[key]
-                    logger.warning("ignoring an altered setting, %s: %s", key, error)
+                    text = single_line(f"{key}: {error}")
+                    logger.warning("ignoring an altered setting, %s", text)
         return cls(static, *kept)
 
 
@@ -332,7 +334,8 @@ def report_ineffective(broker: BrokerConfig, altered: Iterable[str]) -> None:
         altered: the keys.
     """
     if keys := [key for key in altered if not takes_effect(broker, key)]:
-        logger.warning("altered settings that have no effect: %s", ", ".join(sorted(keys)))
+        text = single_line(", ".join(sorted(keys)))
+        logger.warning("altered settings that have no effect: %s", text)
 
 
 def redacted(key: str, text: str) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import attrs
 import trio
 
+from ..._util._text import single_line
 from ...errors import ApiError, ConfigError
 from ...protocol._config_types import Value, value_text
 from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
@@ -249,12 +250,11 @@ def _changed(
 
 def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
     """Log a change, so that the operator knows what clients have altered."""
-    changes_text = [
-        f"{key}={redacted(key, text)}" for key, text in new.items() if old.get(key) != text
-    ]
-    changes_text += [f"{key} deleted" for key in old if key not in new]
-    if changes_text:
-        logger.info("altered settings of %s: %s", _named(name), ", ".join(changes_text))
+    changes = [f"{key}={redacted(key, text)}" for key, text in new.items() if old.get(key) != text]
+    changes += [f"{key} deleted" for key in old if key not in new]
+    if changes:
+        text = single_line(", ".join(changes))
+        logger.info("altered settings of %s: %s", _named(name), text)
 
 
 async def altered_settings(folder: str) -> list[str]:
@@ -264,7 +264,7 @@ async def altered_settings(folder: str) -> list[str]:
         folder: the path of the data directory.
 
     Returns:
-        The settings as ``broker 1: KEY=VALUE``, with potential secrets redacted.
+        The settings as ``broker 1: KEY=VALUE``, each on one line, with potential secrets redacted.
 
     Raises:
         ConfigError: the directory contains no broker data, or is in use.
@@ -305,14 +305,14 @@ async def reset_altered(folder: str, key: str | None = None) -> list[str]:
         altered = sorted({each for settings in stored.values() for each in settings})
         raise ConfigError(
             f"{key} is not an altered setting in {folder}; altered are:"
-            f" {', '.join(altered) or 'none'}"
+            f" {single_line(', '.join(altered)) or 'none'}"
         )
     return deleted
 
 
 def _listed(stored: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [
-        f"{_named(name)}: {key}={redacted(key, text)}"
+        single_line(f"{_named(name)}: {key}={redacted(key, text)}")
         for name, settings in sorted(stored.items())
         for key, text in sorted(settings.items())
     ]
@@ -378,7 +378,7 @@ def report_settings(
     """
 
     def added(now: tuple[str, ...], then: tuple[str, ...]) -> str:
-        return ", ".join(each for each in now if each not in then)
+        return single_line(", ".join(each for each in now if each not in then))
 
     ignored, not_applied = _without_effect(config, nodes)
     ignored_before, not_applied_before = _without_effect(before, nodes) if before else ((), ())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 
+from ..._util._text import single_line
 from ...errors import ConfigError
 from ...net.wire._endpoint import Endpoint
 from ...protocol._config_types import Value
@@ -190,8 +191,8 @@ def log_lockouts(settings: DynamicConfig) -> None:
                     " stop the broker and delete the setting: trionet broker --data DIR"
                     " --delete-altered-setting %s",
                     key,
-                    value,
-                    effect,
+                    single_line(str(value)),
+                    single_line(effect),
                     key,
                 )
 
