@@ -451,6 +451,18 @@ async def test_cleanings_at_the_same_time_at_most_halve_or_double(
         assert 7 == broker.config.integer("log.cleaner.backoff.ms")
 
 
+async def test_a_local_retention_of_the_start_refuses_only_changes_of_what_topics_follow() -> None:
+    """Kafka asks DynamicLogConfig only about its own keys, and accepts any pair at the start."""
+    start = {"log.local.retention.ms": "-1", "log.retention.ms": "1000"}
+    async with broker_and_client(start) as (broker, client):
+        await put(client, BROKER, "1", max_connections=50, custom="any")
+        assert 50 == broker.config.integer("max.connections")
+
+        code, message = await alter(client, BROKER, "", *sets(log_retention_ms=2000))
+        assert (INVALID_REQUEST, True) == (code, "not exceed log.retention.ms" in message)
+        await put(client, BROKER, "", log_local_retention_ms=1000)
+
+
 # Connections.
 
 

@@ -77,7 +77,8 @@ class LogReconfiguration:
             check_resize(
                 CLEANER_THREADS, old.integer(CLEANER_THREADS), new.integer(CLEANER_THREADS)
             )
-        _check_local_retention(new)
+        if not altered.isdisjoint(TOPIC_DEFAULTS):  # else the start's would refuse any change
+            _check_local_retention(new)
         await trio.lowlevel.checkpoint()
         return partial(self._apply, settings, altered)
 
