@@ -42,14 +42,17 @@ def check_all(log: Log, model: Model, *, may_forget: bool = False) -> None:
         raise Violation(f"snapshots at {stray}, though the log begins at {first}")
 
 
-def lost_batches(log: Log, model: Model) -> set[int]:
+def lost_batches(log: Log, model: Model, flushed: int) -> set[int]:
     """The offsets of batches that are not there, though the log has later ones.
 
-    Some may have been removed by a compaction: they are not there either.
+    Args:
+        log: one that was not flushed before the power was lost.
+        model: what may be in it.
+        flushed: where the last flush ended; what was before it is there, unless it was removed.
     """
     content = content_of(log)
     found = {header.base_offset for _, header in iter_batches(content) if header.count}
-    first = max(log.first_segment_offset, log.start_offset)
+    first = max(log.first_segment_offset, log.start_offset, flushed)
     return {
         each.offset
         for each in model.history

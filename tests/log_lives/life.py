@@ -64,8 +64,8 @@ class Life:
         self._now_ms = 1_000_000
         self._values = 0
         self._saved_start = 0
-        # Of the last end: up to where everything must be there, and whether the power was lost.
-        self._durable_end, self._had_power = 0, True
+        # The end of what was flushed, and whether the last end left what was not.
+        self._flushed, self._had_power = 0, True
         # The greatest offset of a snapshot that was damaged, or for which there was no room.
         self._damaged_offset = -1
         # All snapshots of which a removal can be undone.
@@ -81,6 +81,7 @@ class Life:
         for number in range(steps):
             self._now_ms += self._rng.choice([0, 1, 10, 50, 300])
             await self._choose()()
+            self._note_flushed()
             check_producers(self._log, self.model)
             if number % STEPS_PER_CHECK == 0:
                 check_all(self._log, self.model)
@@ -354,10 +355,7 @@ class Life:
         await self._end(with_power=False)
 
     async def _end(self, *, with_power: bool) -> None:
-        log, model = self._log, self.model
-        # The recovery point is never below the start of the log, wherever the last flush ended.
-        flushed = log.recovery_point if log.recovery_point > log.start_offset else 0
-        self._durable_end = model.end_offset if with_power else flushed
+        self._note_flushed()
         self._had_power = with_power
         self._note_snapshots()
         if with_power:
@@ -367,6 +365,11 @@ class Life:
         if self._rng.random() < 0.03:
             self._damage()
         await self._start()
+
+    def _note_flushed(self) -> None:
+        # The recovery point is never below the start of the log, wherever the last flush ended.
+        if self._log.recovery_point > self._log.start_offset:
+            self._flushed = self._log.recovery_point
 
     def _note_snapshots(self) -> None:
         directory = self._log.directory
@@ -403,19 +406,21 @@ class Life:
             self.counts["killed at the start"] += 1
             self._disk.kill()
         log, model = self._log, self.model
-        if log.end_offset < self._durable_end:
-            raise Violation(f"the log ends at {log.end_offset}, before {self._durable_end}")
+        durable_end = model.end_offset if self._had_power else self._flushed
+        if log.end_offset < durable_end:
+            raise Violation(f"the log ends at {log.end_offset}, before {durable_end}")
         # Where everything was deleted that was on the disk, what came next may be lost in part.
-        is_lost = not (self._had_power or self._durable_end)
+        is_lost = not self._had_power and self._flushed <= model.start_offset
         latest = log.end_offset if is_lost else model.start_offset
         if not self._saved_start <= log.start_offset <= latest:
             raise Violation(
                 f"the log starts at {log.start_offset}, not at {self._saved_start} to"
                 f" {model.start_offset}"
             )
-        model.cut(log.end_offset, lost_batches(log, model) if is_lost else set())
+        model.cut(log.end_offset, lost_batches(log, model, self._flushed) if is_lost else set())
         model.begin_at(log.end_offset)
         model.start_offset = self._saved_start = log.start_offset
+        self._flushed = log.end_offset
         model.expire(self._now_ms)
         may_forget = is_lost or log.first_segment_offset <= self._damaged_offset
         check_all(log, model, may_forget=may_forget)
