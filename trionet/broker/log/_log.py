@@ -867,7 +867,9 @@ class Log:
         # some unlinks.
         with trio.CancelScope(shield=True):
             async with self._changing_segments:
-                await self._remove_segments()
+                # Otherwise, a deletion may have removed the directory.
+                if self._offline_reason is None:
+                    await self._remove_segments()
 
     async def _remove_segments(self) -> None:
         """Remove the segments that lie entirely below the start offset."""

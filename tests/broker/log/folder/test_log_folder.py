@@ -174,6 +174,22 @@ async def test_deleted_partition_is_gone_and_its_ranges_stay_readable(
                 await folder.delete("orders", 0, nursery)
 
 
+async def test_retention_that_finds_its_partition_deleted_removes_nothing(
+    directory: Directory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with reopened(directory) as folder:
+        log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        for _ in range(7):
+            log.append(ONE, NOW)
+        async with trio.open_nursery() as nursery:
+            await folder.delete("orders", 0, nursery)
+
+        await log.delete_before(6)
+
+        assert [] == directory.folders()
+    assert "" == caplog.text
+
+
 async def test_a_deleted_partition_holds_no_file_open(tmp_path: Path) -> None:
     gc.disable()
     try:
