@@ -468,6 +468,25 @@ async def test_a_list_of_a_topic_is_appended_to_and_subtracted_from(changed: Cli
     assert "" == await policy(SUBTRACT, "compact")
 
 
+@pytest.mark.parametrize(
+    ("type", "name", "key"),
+    [
+        (TOPIC, "t", "leader.replication.throttled.replicas"),
+        (BROKER, "1", "sasl.enabled.mechanisms"),
+    ],
+)
+async def test_a_list_stays_short_enough_to_be_described(
+    changed: Client, type: int, name: str, key: str
+) -> None:
+    items = [",".join(f"{first + each}:1" for each in range(3000)) for first in (10_000, 20_000)]
+
+    assert (0, "") == await alter(changed, type, name, (key, SET, items[0]))
+    code, message = await alter(changed, type, name, (key, APPEND, items[1]))
+
+    assert (INVALID_CONFIG, True) == (code, "exceeds the maximum value" in message)
+    assert items[0] == (await value_of(changed, type, name, key))[0]
+
+
 @pytest.mark.parametrize("size", [0, -1])
 async def test_a_topic_whose_segments_hold_nothing_can_be_healed(
     changed: Client, broker: Broker, size: int

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ...errors import ApiError
+from ...protocol._wire import TEXT_BYTES_MAX
 from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 
 logger = logging.getLogger("trionet.broker")
@@ -86,7 +87,8 @@ def applied(
             set. This is Kafka's default, not the effective value of the resource.
 
     Raises:
-        ApiError: APPEND or SUBTRACT is used on a key that is not a list (INVALID_CONFIG).
+        ApiError: APPEND or SUBTRACT is used on a key that is not a list, or APPEND makes a list
+            longer than any text in a message may be (INVALID_CONFIG).
     """
     settings = dict(current)
     for key, what, value in operations:
@@ -106,10 +108,16 @@ def _combined(key: str, what: int, old: str | None, value: str, list_default: Li
         verb = "APPEND" if what == APPEND else "SUBTRACT"
         raise ApiError(INVALID_CONFIG, f"Can't {verb} to key {key} because its type is not LIST.")
     items = list(default) if old is None else [item for item in _split(old) if item]
-    changed = dict.fromkeys(_split(value))  # a list may have 100,000 items
+    changed = dict.fromkeys(_split(value))  # a list may have thousands of items
     if what == APPEND:
         present = frozenset(items)
         items += [item for item in changed if item not in present]
+        if len(",".join(items).encode()) > TEXT_BYTES_MAX:  # no response could describe it
+            raise ApiError(
+                INVALID_CONFIG,
+                "The configuration value cannot be added because it exceeds the maximum value size"
+                f" of {TEXT_BYTES_MAX} bytes.",  # Kafka's words
+            )
     else:
         items = [item for item in items if item not in changed]
     return ",".join(items)
