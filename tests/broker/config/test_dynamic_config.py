@@ -83,6 +83,15 @@ def test_a_stored_setting_may_not_fit_what_the_broker_is_started_with(
     assert "log.cleaner.dedupe.buffer.size = 3000000 must be more than 1048576" in caplog.text
 
 
+def test_settings_without_effect_fit_all_others_however_many_they_are() -> None:
+    """To try each with those before it would take longer than a test may."""
+    custom = {f"listener.name.l{number}.max.connections": "5" for number in range(10_000)}
+
+    config = DynamicConfig.restore(STATIC, {}, {**custom, "log.retention.ms": "0"})
+
+    assert dict.fromkeys(custom, 5) == config.own
+
+
 BROKER = BrokerConfig.from_settings(
     {
         "listeners": "PLAINTEXT://127.0.0.1:0,SECURE://127.0.0.1:0",

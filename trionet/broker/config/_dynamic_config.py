@@ -110,6 +110,8 @@ class DynamicConfig:
         for layer, settings in zip(kept, (cluster, own), strict=True):
             for key, value in settings.items():
                 layer[key] = value
+                if not takes_effect(static, key):
+                    continue  # there may be thousands
                 try:
                     cls(static, *kept)
                 except ConfigError as error:
