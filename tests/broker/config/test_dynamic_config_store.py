@@ -16,6 +16,7 @@ from support.calls import create_topic
 from support.config_calls import (
     BROKER,
     DEFAULT,
+    DELETE,
     OF_ALL_BROKERS,
     OF_BROKER,
     OF_TOPIC,
@@ -397,3 +398,26 @@ async def test_no_setting_forges_a_line_of_the_log_or_of_the_list(
     with pytest.raises(ConfigError) as caught:
         await reset_altered(str(tmp_path), "other")
     assert str(caught.value).isprintable()
+
+
+async def test_the_min_isr_that_an_older_version_stored_for_one_broker_can_be_deleted(
+    tmp_path: Path,
+) -> None:
+    async with open_broker(log_dir=str(tmp_path)):
+        pass
+    database = sqlite3.connect(tmp_path / DATABASE_NAME)
+    with database:
+        database.execute("INSERT INTO broker_config VALUES ('1', 'min.insync.replicas', '2')")
+    database.close()
+
+    async with broker_and_client(log_dir=str(tmp_path)) as (_, client):
+        assert ("2", OF_BROKER) == await value_of(client, BROKER, "1", "min.insync.replicas")
+        code, message = await alter(client, BROKER, "1", *sets(min_insync_replicas=3))
+        assert (error_codes.INVALID_CONFIG, True) == (code, "Broker-level" in message)
+
+        await delete(client, BROKER, "1", "min.insync.replicas")
+
+        _, source = await value_of(client, BROKER, "1", "min.insync.replicas")
+        assert OF_ALL_BROKERS == source
+        code, _ = await alter(client, BROKER, "1", ("min.insync.replicas", DELETE, None))
+        assert error_codes.INVALID_CONFIG == code

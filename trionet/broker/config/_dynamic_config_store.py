@@ -166,7 +166,7 @@ class BrokerConfigs:
                     changes.append((broker.settings.current, settings.current, apply))
             except ConfigError as error:
                 raise ApiError(INVALID_REQUEST, str(error)) from None
-            _check_min_isr(name, new, altered)
+            _check_min_isr(name, old, new, altered)
             if validate_only:
                 return
             await self._database.transaction(partial(_replace, broker=name, settings=new))
@@ -202,9 +202,14 @@ class BrokerConfigs:
         return [broker for id, broker in self._brokers if name in (ALL_BROKERS, id)]
 
 
-def _check_min_isr(name: str, new: Mapping[str, str], altered: Collection[str]) -> None:
-    """Reject what Kafka rejects so that its controller knows the value (KIP-966), in its words."""
-    if MIN_ISR not in altered:
+def _check_min_isr(
+    name: str, old: Mapping[str, str], new: Mapping[str, str], altered: Collection[str]
+) -> None:
+    """Reject what Kafka rejects so that its controller knows the value (KIP-966), in its words.
+
+    What an older version stored for one broker can be deleted.
+    """
+    if MIN_ISR not in altered or (name != ALL_BROKERS and MIN_ISR in old and MIN_ISR not in new):
         return
     if name != ALL_BROKERS:
         raise ApiError(
