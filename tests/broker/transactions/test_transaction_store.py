@@ -151,6 +151,7 @@ async def test_removed_ids_are_gone(database: Database) -> None:
         ("added", "[]"),
         ("added", '{"partitions": [["xy", 0]], "offsets": []}'),
         ("added", '{"partitions": [], "offsets": ["a"]}'),
+        ("added", "[" * 100_000),
     ],
 )
 async def test_a_damaged_row_is_ignored_and_reported_with_its_id(

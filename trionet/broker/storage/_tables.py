@@ -193,7 +193,7 @@ class Table:
         Args:
             connection: the database.
             make: creates an object from the values. If they are not allowed together, it may raise
-                DatabaseError, ValueError, TypeError or LookupError.
+                DatabaseError, ValueError, TypeError, LookupError or RecursionError.
             rest: the rest of the statement: conditions and order.
             parameters: the parameters of ``rest``.
         """
@@ -201,7 +201,7 @@ class Table:
         for row in connection.execute(f"{self._select} {rest}", parameters):
             try:
                 made = make(*self.columns.checked(row))
-            except (DatabaseError, ValueError, TypeError, LookupError) as error:
+            except (DatabaseError, ValueError, TypeError, LookupError, RecursionError) as error:
                 ignored += 1
                 if ignored <= WARNINGS_MAX:
                     logger.warning(
