@@ -188,6 +188,30 @@ def test_what_was_altered_is_listed(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert ("", "trionet broker: no altered settings\n") == capsys.readouterr()
 
 
+def test_what_the_encoding_of_the_output_lacks_is_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use_any_key() -> None:
+        async with (
+            open_broker(log_dir=str(tmp_path)) as broker,
+            connect(broker.bootstrap_servers) as client,
+        ):
+            assert (0, "") == await alter(client, BROKER, "1", ("\u20ac", SET, "hush"))
+
+    trio.run(use_any_key)
+    for option, line in (
+        (DESCRIBE, b"broker 1: \\u20ac=[hidden]\n"),
+        (RESET, b"trionet broker: reset: broker 1: \\u20ac=[hidden]\n"),
+    ):
+        written = io.BytesIO()
+        out = io.TextIOWrapper(written, "iso-8859-1")
+        monkeypatch.setattr("sys.stdout", out)
+
+        assert 0 == main(["broker", "--data", str(tmp_path), option])
+
+        assert line == written.getvalue()
+
+
 def test_one_setting_is_deleted_and_lets_clients_in_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,6 +24,7 @@ from ..metrics._log_ring import LogRing
 from ..net.sasl._scram import HASHES
 from .arguments._values import key_value
 from .clients._connection import DEFAULT_SERVERS, first_line_of
+from .terminal._output import stdout
 from .terminal._serving import port_hint, start_logging, watch_signals
 
 # Keys of TLS and SASL, except those that apply only to the metrics listener.
@@ -166,7 +167,7 @@ def _folder(option: str, settings: dict[str, object]) -> str:
 def _describe_altered(settings: dict[str, object]) -> None:
     found = trio.run(altered_settings, _folder("--describe-altered-settings", settings))
     for each in found:
-        print(each)
+        print(each, file=stdout())
     if not found:
         print("trionet broker: no altered settings", file=sys.stderr)
 
@@ -174,7 +175,7 @@ def _describe_altered(settings: dict[str, object]) -> None:
 def _reset_altered(option: str, settings: dict[str, object], key: str | None = None) -> None:
     removed = trio.run(reset_altered, _folder(option, settings), key)
     for each in removed:
-        print(f"trionet broker: reset: {each}")
+        print(f"trionet broker: reset: {each}", file=stdout())
     if not removed:
         print("trionet broker: no altered settings to reset")
 
@@ -187,7 +188,7 @@ def _add_scram(arguments: Namespace, settings: dict[str, object]) -> None:
     except UnicodeDecodeError:
         raise ConfigError(f"the password of {name!r} is not valid UTF-8") from None
     trio.run(add_scram_user, folder, name, password.rstrip("\r\n"))
-    print(f"trionet broker: {name} can now log in with {', '.join(HASHES)}")
+    print(f"trionet broker: {name} can now log in with {', '.join(HASHES)}", file=stdout())
 
 
 def _read_password(name: str, path: str | None) -> str:
