@@ -83,6 +83,19 @@ def test_a_stored_setting_may_not_fit_what_the_broker_is_started_with(
     assert "log.cleaner.dedupe.buffer.size = 3000000 must be more than 1048576" in caplog.text
 
 
+def test_settings_that_fit_only_together_stay_beside_one_that_fits_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    static = BrokerConfig.from_settings({"log.cleaner.threads": 4})
+    cluster = {"log.cleaner.dedupe.buffer.size": "3000000", "log.retention.ms": "0"}
+
+    config = DynamicConfig.restore(static, cluster, {"log.cleaner.threads": "2"})
+
+    assert {"log.cleaner.dedupe.buffer.size": 3_000_000} == config.cluster
+    assert {"log.cleaner.threads": 2} == config.own
+    assert 1 == caplog.text.count("ignoring an altered setting")
+
+
 def test_settings_without_effect_fit_all_others_however_many_they_are() -> None:
     """To try each with those before it would take longer than a test may."""
     custom = {f"listener.name.l{number}.max.connections": "5" for number in range(10_000)}

@@ -105,10 +105,20 @@ class DynamicConfig:
     def _without_conflicts(
         cls, static: BrokerConfig, cluster: Mapping[str, Value], own: Mapping[str, Value]
     ) -> DynamicConfig:
-        """Return the settings without those that do not fit ``static`` or the ones before them."""
+        """Return the settings without those that do not fit ``static`` and the others.
+
+        What does not fit is tried again with the ones after it, which may be what it needs.
+        """
         kept: tuple[dict[str, Value], dict[str, Value]] = {}, {}
-        for layer, settings in zip(kept, (cluster, own), strict=True):
-            for key, value in settings.items():
+        left = [
+            (layer, key, value)
+            for layer, settings in zip(kept, (cluster, own), strict=True)
+            for key, value in settings.items()
+        ]
+        problems: list[str] = []
+        while left:
+            tried, left, problems = left, [], []
+            for layer, key, value in tried:
                 layer[key] = value
                 if not takes_effect(static, key):
                     continue  # there may be thousands
@@ -116,8 +126,12 @@ class DynamicConfig:
                     cls(static, *kept)
                 except ConfigError as error:
                     del layer[key]
-                    text = single_line(f"{key}: {error}")
-                    logger.warning("ignoring an altered setting, %s", text)
+                    left.append((layer, key, value))
+                    problems.append(single_line(f"{key}: {error}"))
+            if len(left) == len(tried):
+                break
+        for problem in problems:
+            logger.warning("ignoring an altered setting, %s", problem)
         return cls(static, *kept)
 
 
