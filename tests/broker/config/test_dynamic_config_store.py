@@ -400,6 +400,21 @@ async def test_no_setting_forges_a_line_of_the_log_or_of_the_list(
     assert str(caught.value).isprintable()
 
 
+async def test_no_line_of_the_log_is_as_long_as_what_a_client_may_alter(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "trionet.broker")
+
+    async with broker_and_client() as (_, client):
+        custom: list[tuple[str, int, str | None]] = [
+            (f"{number}{'y' * 30_000}", SET, "v") for number in range(50)
+        ]
+        assert (0, "") == await alter(client, BROKER, "1", *custom)
+
+    lines = [each for each in caplog.messages if each.startswith("altered settings")]
+    assert [True, True] == [each.endswith("y...") and len(each) < 10_100 for each in lines]
+
+
 async def test_the_min_isr_that_an_older_version_stored_for_one_broker_can_be_deleted(
     tmp_path: Path,
 ) -> None:

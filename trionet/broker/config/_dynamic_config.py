@@ -164,6 +164,8 @@ THREADS = (
 )
 """The thread counts, which one change may at most halve or double (Kafka: DynamicThreadPool)."""
 
+_LOGGED_CHARS_MAX = 10_000
+
 # The limits of the broker that may be 0 only in its file, which needs no client to be changed.
 _NOT_ZERO = frozenset(("max.connection.creation.rate", "max.connections"))
 
@@ -350,8 +352,17 @@ def report_ineffective(broker: BrokerConfig, altered: Iterable[str]) -> None:
         altered: the keys.
     """
     if keys := [key for key in altered if not takes_effect(broker, key)]:
-        text = single_line(", ".join(sorted(keys)))
-        logger.warning("altered settings that have no effect: %s", text)
+        logger.warning("altered settings that have no effect: %s", logged(sorted(keys)))
+
+
+def logged(texts: Iterable[str]) -> str:
+    """Return keys or settings of clients in one line of the log, and only as many as are read.
+
+    A request may name 2,000 keys of 32 KB.
+    """
+    text = ", ".join(texts)
+    shown = single_line(text[:_LOGGED_CHARS_MAX])
+    return f"{shown}..." if len(text) > _LOGGED_CHARS_MAX else shown
 
 
 def redacted(key: str, text: str) -> str:

@@ -32,6 +32,7 @@ from ._dynamic_config import (
     MIN_ISR,
     DynamicConfig,
     check_group,
+    logged,
     read_settings,
     redacted,
     report_ineffective,
@@ -258,8 +259,7 @@ def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
     changes = [f"{key}={redacted(key, text)}" for key, text in new.items() if old.get(key) != text]
     changes += [f"{key} deleted" for key in old if key not in new]
     if changes:
-        text = single_line(", ".join(changes))
-        logger.info("altered settings of %s: %s", _named(name), text)
+        logger.info("altered settings of %s: %s", _named(name), logged(changes))
 
 
 async def altered_settings(folder: str) -> list[str]:
@@ -383,7 +383,7 @@ def report_settings(
     """
 
     def added(now: tuple[str, ...], then: tuple[str, ...]) -> str:
-        return single_line(", ".join(each for each in now if each not in then))
+        return logged(each for each in now if each not in then)
 
     ignored, not_applied = _without_effect(config, nodes)
     ignored_before, not_applied_before = _without_effect(before, nodes) if before else ((), ())
