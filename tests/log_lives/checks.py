@@ -96,11 +96,9 @@ def _agree(found: ProducerEntry, known: Producer, *, may_forget: bool) -> bool:
         is_later = first_offset >= 0 and (opened > first_offset or opened < 0)
         is_newest = not batches or batches[-1] == stored[-1]
         return is_newest and set(batches) <= set(stored) and (opened == first_offset or is_later)
-    return (
-        len(batches) >= len(known.batches)
-        and batches == stored[len(stored) - len(batches) :]
-        and opened == first_offset
-    )
+    # Whatever else was stored may be known of a producer that was forgotten and came back.
+    is_whole = batches[max(0, len(batches) - len(known.batches)) :] == known.batches
+    return is_whole and set(batches) <= set(stored) and opened == first_offset
 
 
 def _compare_records(log: Log, model: Model) -> None:

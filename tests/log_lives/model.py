@@ -205,7 +205,7 @@ class Model:
         for producer_id, each in producers.items():
             first = each.batches[0].first_offset if each.batches else self.end_offset
             before = self.stored_by(producer_id, each.epoch, first)
-            self.producers[producer_id] = attrs.evolve(each, before=before[-BATCHES_KEPT:])
+            self.producers[producer_id] = attrs.evolve(each, before=before)
         self._known, self._since = dict(self.producers), []
         self.not_indexed.update({each.last_offset for each in self.aborted} - set(aborted))
         self.aborted = [
@@ -222,7 +222,7 @@ class Model:
         known = self.producers.get(producer_id)
         if known is None:
             before = self.stored_by(producer_id, batch.epoch, batch.offset)
-            known = Producer(batch.epoch, before=before[-BATCHES_KEPT:])
+            known = Producer(batch.epoch, before=before)
         elif known.epoch != batch.epoch:
             known = attrs.evolve(known, epoch=batch.epoch, batches=(), before=())
         first_offset, batches = known.first_offset, known.batches
