@@ -95,6 +95,11 @@ async def test_a_database_that_has_lost_its_content_is_not_taken_for_a_new_one(d
     with pytest.raises(ConfigError, match=r"trionet\.sqlite is empty; .* backup"):
         async with open_broker(log_dirs=str(data)):
             pass
+    os.unlink(data / "trionet.sqlite")
+    os.mkfifo(data / "trionet.sqlite")
+    with pytest.raises(ConfigError, match=r"trionet\.sqlite is not a regular file; .* backup"):
+        async with open_broker(log_dirs=str(data)):
+            pass
     assert (data / "t-0").is_dir()
 
 

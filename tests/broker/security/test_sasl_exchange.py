@@ -228,6 +228,8 @@ def test_api_versions_after_the_handshake_closes() -> None:
     ("payload", "key", "version"),
     [
         (api_versions(), api_keys.API_VERSIONS, 3),
+        # A version that is not served; the response is in version 0.
+        (b"\0\x12\0\x63" + api_versions()[4:], api_keys.API_VERSIONS, 0),
         (handshake("PLAIN", 1), api_keys.SASL_HANDSHAKE, 1),
     ],
 )

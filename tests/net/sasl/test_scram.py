@@ -182,6 +182,16 @@ def test_what_is_no_extension_or_a_mandatory_one_is_refused(
         extended(first, final, mandatory)
 
 
+def test_a_proof_of_another_size_is_named() -> None:
+    server = server_for("SCRAM-SHA-256", {"alice": salted("SCRAM-SHA-256", "secret")})
+    client = ScramClient(["SCRAM-SHA-256"], "alice", "secret")
+    client.set_server_first(server.respond(client.get_client_first().encode(), 0).decode())
+    signed, _, _ = client.get_client_final().partition(",p=")
+
+    with pytest.raises(CredentialsError, match="the proof has 3 bytes; expected 32"):
+        server.respond(f"{signed},p=AAAA".encode(), 0)
+
+
 def test_extensions_are_covered_by_the_proof() -> None:
     server = server_for("SCRAM-SHA-256", {"alice": salted("SCRAM-SHA-256", "secret")})
     client = ScramClient(["SCRAM-SHA-256"], "alice", "secret")

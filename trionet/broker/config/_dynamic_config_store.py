@@ -82,6 +82,8 @@ class BrokerConfigs:
         self._database = database
         self._common = common
         self._stored = stored
+        # Of each node: what was stored when it was last asked for, and the settings made of it.
+        self._restored: dict[str, tuple[tuple[Mapping[str, str], ...], DynamicConfig]] = {}
         self._brokers: list[tuple[str, Reconfigurable]] = []
         self._changing = trio.Lock()
 
@@ -104,13 +106,21 @@ class BrokerConfigs:
         Args:
             static: the settings that the node is started with.
         """
+        node_id = str(static.node_id)
+        stored = self._stored.get(ALL_BROKERS, {}), self._stored.get(node_id, {})
+        restored = self._restored.get(node_id)
+        if restored is not None and restored[0] == stored:
+            return restored[1]  # and its warnings are in the log already
+        cluster, own_stored = stored
         own = {}
-        for key, text in self._stored.get(str(static.node_id), {}).items():
+        for key, text in own_stored.items():
             if key in self._common:
                 logger.warning("ignoring an altered setting: %s", per_node_error(key))
             else:
                 own[key] = text
-        return DynamicConfig.restore(static, self._stored.get(ALL_BROKERS, {}), own)
+        settings = DynamicConfig.restore(static, cluster, own)
+        self._restored[node_id] = stored, settings
+        return settings
 
     @asynccontextmanager
     async def hold_changes(self) -> AsyncIterator[None]:
@@ -184,7 +194,8 @@ class BrokerConfigs:
     def _check_own(self, own: Mapping[str, str], altered: Collection[str]) -> None:
         """Reject altered settings that cannot be set for a single node."""
         for key in own:
-            if key in self._common and key in altered:
+            # The minimum of in-sync replicas has a check of its own, as in Kafka.
+            if key in self._common and key in altered and key != MIN_ISR:
                 raise ConfigError(per_node_error(key))
 
     def _report_cleaner(self, name: str, altered: Collection[str]) -> None:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # loaded when a database is opened
 # The value of the column ``members`` if the members are in the table of chunks.
 _IN_CHUNKS = ""
 
-GROUPS: Final = Table(
+_GROUPS: Final = Table(
     "consumer_group",
     1,
     Fields(
@@ -60,7 +60,7 @@ GROUPS: Final = Table(
         members=TEXT,
     ),
 )
-CHUNKS: Final = Table("group_piece", 2, Fields(group_id=TEXT, number=UINT31, data=BLOB))
+_CHUNKS: Final = Table("group_piece", 2, Fields(group_id=TEXT, number=UINT31, data=BLOB))
 
 _OFFSET_TABLES = ("committed_offset", "pending_offset")
 
@@ -251,11 +251,11 @@ def put_group(group: StoredGroup) -> Statements:
 
     def statements(connection: Connection) -> Iterator[int]:
         check_leader(group)
-        GROUPS.put(connection, [row])
+        _GROUPS.put(connection, [row])
         connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group.id,))
         yield 2
         for number, data in enumerate(encode_members(group.members)):
-            CHUNKS.put(connection, [(group.id, number, data)])
+            _CHUNKS.put(connection, [(group.id, number, data)])
             yield ROWS_PER_TURN  # a chunk takes as long as that many rows
 
     return statements
@@ -317,7 +317,7 @@ def _group(
     if text != _IN_CHUNKS:
         members = tuple(map(_member, json.loads(text)))
     else:
-        chunks = CHUNKS.read(
+        chunks = _CHUNKS.read(
             connection, lambda *row: row[-1], "WHERE group_id = ? ORDER BY number", (id,)
         )
         members = decode_members(b"".join(chunks))
@@ -339,5 +339,5 @@ def _load(
     dict[str, dict[Partition, CommittedOffset]],
     list[tuple[int, str, Partition, PendingOffset]],
 ]:
-    groups = list(GROUPS.read(connection, partial(_group, connection)))
+    groups = list(_GROUPS.read(connection, partial(_group, connection)))
     return groups, load_offsets(connection), load_pending(connection)

@@ -227,9 +227,12 @@ class SaslExchange:
         authenticated.
         """
         kind = _REJECTIONS.get(head.key)
-        if self._state is not _State.TOKENS or kind is None or head.codec is None:
+        codec = head.codec
+        if codec is None and head.key == api_keys.API_VERSIONS:
+            codec = lookup(head.key, 0)  # every client can decode it (KIP-511)
+        if self._state is not _State.TOKENS or kind is None or codec is None:
             return None
-        return head.encode(head.codec, kind(error_code=error_codes.ILLEGAL_SASL_STATE))
+        return head.encode(codec, kind(error_code=error_codes.ILLEGAL_SASL_STATE))
 
     def _receive_api_versions(self, head: _RequestHead, payload: Frame) -> Step:
         codec = head.codec

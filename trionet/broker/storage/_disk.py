@@ -74,9 +74,11 @@ def check_ownership(path: str) -> None:
             " empty directory, or restore the database"
         )
     if not _size(path, DATABASE_NAME):
+        is_file = os.path.isfile(os.path.join(path, DATABASE_NAME))
         raise ConfigError(
             f"{path} has {len(partitions)} partitions, such as {min(partitions)}, but"
-            f" {DATABASE_NAME} is empty; restore it from a backup"
+            f" {DATABASE_NAME} is {'empty' if is_file else 'not a regular file'};"
+            " restore it from a backup"
         )
     is_clean = CLEAN_SHUTDOWN_FILE in names or was_closed(os.path.join(path, DATABASE_NAME))
     if not is_clean and not _size(path, DATABASE_NAME + "-wal"):

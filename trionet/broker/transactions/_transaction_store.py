@@ -55,7 +55,7 @@ _STORED = frozenset(
     }
 )
 
-TRANSACTIONS: Final = Table(
+_TRANSACTIONS: Final = Table(
     "transactional_id",
     1,
     Fields(
@@ -73,7 +73,7 @@ TRANSACTIONS: Final = Table(
         added=TEXT,
     ),
 )
-ADDED: Final = Table(
+_ADDED: Final = Table(
     "added_partition", 3, Fields(transactional_id=TEXT, topic_id=blob_of(16), partition=UINT31)
 )
 _OFFSETS_PARTITION: Final = Fields(partition=UINT31)
@@ -97,12 +97,12 @@ def put_transaction(id: str, stored: StoredTransaction) -> Steps:
     )
 
     def statements(connection: Connection) -> Iterator[int]:
-        TRANSACTIONS.put(connection, [(*row, _encode_added(stored))])
+        _TRANSACTIONS.put(connection, [(*row, _encode_added(stored))])
         yield 1
         if stored.state is not TransactionState.ONGOING:
             yield from _remove_added(connection, id)
         for some in in_parts((id, *each) for each in stored.partitions):
-            ADDED.put(connection, some)
+            _ADDED.put(connection, some)
             yield len(some)
 
     return statements
@@ -138,12 +138,12 @@ async def load_transactions(database: Database) -> dict[str, StoredTransaction]:
 
 def _load(connection: Connection) -> dict[str, StoredTransaction]:
     partitions: dict[str, list[tuple[bytes, int]]] = {}
-    for id, topic_id, number in ADDED.read(connection, lambda *row: row):
+    for id, topic_id, number in _ADDED.read(connection, lambda *row: row):
         partitions.setdefault(id, []).append((topic_id, number))
     loaded: dict[str, StoredTransaction] = {}
-    for id, stored in list(TRANSACTIONS.read(connection, _decode)):
+    for id, stored in list(_TRANSACTIONS.read(connection, _decode)):
         # Earlier versions stored all of them in the row.
-        ADDED.put(connection, [(id, *each) for each in stored.partitions])
+        _ADDED.put(connection, [(id, *each) for each in stored.partitions])
         added = dict.fromkeys((*stored.partitions, *partitions.get(id, ())))
         loaded[id] = attrs.evolve(stored, partitions=tuple(added))
     return loaded
@@ -185,5 +185,5 @@ def _decode_added(text: str) -> tuple[tuple[tuple[bytes, int], ...], tuple[int, 
     # Of earlier versions.
     partitions = [(bytes.fromhex(id), number) for id, number in plain.get("partitions", ())]
     for each in partitions:
-        ADDED.columns.checked(("", *each))
+        _ADDED.columns.checked(("", *each))
     return tuple(partitions), offsets_partitions

@@ -194,6 +194,8 @@ class ScramServer(SaslServer):
         message = f"{server.client_first_bare},{server.server_first},{found['signed']}".encode()
         signature = hmac.digest(server.stored_key, message, digest)
         proof = base64.b64decode(found["proof"], validate=True)
+        if len(proof) != len(signature):
+            raise ValueError(f"the proof has {len(proof)} bytes; expected {len(signature)}")
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         if not hmac.compare_digest(hashlib.new(digest, client_key).digest(), server.stored_key):
             raise ValueError("the proof is wrong")
