@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from trionet.broker.model._producer_ids import BLOCK_SIZE, ProducerIds
+from trionet.broker.model._producer_ids import BLOCK_SIZE, ID_MAX, ProducerIds
 from trionet.broker.storage._database import DATABASE_NAME, IN_MEMORY, DatabaseError, open_database
 
 
@@ -77,6 +77,35 @@ async def test_ids_end_when_the_database_fails_and_go_on_when_it_is_well_again()
         first = await producer_ids.next_id()
 
     assert first == 0
+
+
+@pytest.mark.parametrize("value", ["'abc'", "-1", "x'00'"])
+async def test_after_an_unreadable_number_ids_go_on_far_from_those_given_before(
+    tmp_path: Path, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = str(tmp_path / DATABASE_NAME)
+    async with open_database(path) as database:
+        await ProducerIds(database).next_id()
+        statement = f"UPDATE producer_id_block SET next_producer_id = {value}"
+        await database.transaction(lambda connection: connection.execute(statement))
+    async with open_database(path) as database:
+        first = await ProducerIds(database).next_id()
+        second = await ProducerIds(database).next_id()
+
+    assert 0 < first < second == first + BLOCK_SIZE < 2**63
+    assert "unreadable row of the database, in table producer_id_block" in caplog.text
+
+
+async def test_there_is_a_last_id() -> None:
+    async with open_database(IN_MEMORY) as database:
+        statement = f"INSERT INTO producer_id_block VALUES ({ID_MAX})"
+        await database.transaction(lambda connection: connection.execute(statement))
+        last = await ProducerIds(database).next_id()
+
+        with pytest.raises(DatabaseError, match="all producer ids are in use"):
+            await ProducerIds(database).next_id()
+
+    assert ID_MAX == last
 
 
 def _rename(connection: sqlite3.Connection, old: str, new: str) -> None:

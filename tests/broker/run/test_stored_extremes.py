@@ -8,20 +8,22 @@ same after a stop and after a kill.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.brokers import broker_and_client, broker_client
+from support.brokers import broker_client
 from support.calls import append, create_topic, describe_topics, produce_request
 from support.calls import batch as record_batch
-from support.client import Client
+from support.client import Client, connect
 from support.config_calls import BROKER, OF_TOPIC, SET, TOPIC, alter, settings_of, value_of
 from support.field_extremes import TEXTS, Extreme, extremes, integers
 from support.group_calls import commit, commit_request, committed, join, join_request, sync_request
 from support.transaction_calls import add_offsets, end, identity
+from trionet import open_broker
 from trionet.broker.config._dynamic_config import ADDRESS_LIMITS, DYNAMIC, LISTENER_LIMITS
 from trionet.broker.config._topic_keys import TOPIC_KEYS
 from trionet.protocol.error_codes import NONE
@@ -332,23 +334,34 @@ async def told(client: Client) -> dict[str, str]:
     }
 
 
-async def check_given_back(data: Path, *stored: Send, caplog: pytest.LogCaptureFixture) -> None:
+@asynccontextmanager
+async def first_node(data: Path, brokers: int) -> AsyncIterator[Client]:
+    """A connection to the first node of a broker."""
+    async with (
+        open_broker(log_dirs=str(data), brokers=brokers) as broker,
+        connect(broker.bootstrap_servers.split(",")[0]) as client,
+    ):
+        yield client
+
+
+async def check_given_back(
+    data: Path, stored: Send, caplog: pytest.LogCaptureFixture, brokers: int = 1
+) -> None:
     """Store things, stop and kill the broker, and compare what it tells then."""
     killed = data.with_name("killed")
-    async with broker_and_client(log_dirs=str(data)) as (_, client):
+    async with first_node(data, brokers) as client:
         await create_topic(client, "t")
-        for each in stored:
-            await each(client)
+        await stored(client)
         before = await told(client)
         shutil.copytree(data, killed)
     for again in (killed, data):
         caplog.clear()
-        async with broker_client(log_dirs=str(again)) as client:
+        async with first_node(again, brokers) as client:
             after = await told(client)
         assert before.keys() == after.keys()
         for what in before:
             assert before[what] == after[what]
-        assert [] == [each for each in caplog.records if "trionet.sqlite" in each.getMessage()]
+        assert [] == [each for each in caplog.records if "unreadable" in each.getMessage()]
         assert [] == [each for each in caplog.records if each.exc_info]
 
 
@@ -395,7 +408,14 @@ async def test_a_leader_epoch_that_is_no_epoch_is_given_back(
 async def test_extremes_are_given_back_after_a_stop_and_after_a_kill(
     tmp_path: Path, stored: Send, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await check_given_back(tmp_path / "data", stored, caplog=caplog)
+    await check_given_back(tmp_path / "data", stored, caplog)
+
+
+@pytest.mark.slow
+async def test_extremes_are_given_back_by_several_nodes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await check_given_back(tmp_path / "data", create_topics, caplog, brokers=2)
 
 
 @pytest.mark.slow

@@ -6,17 +6,21 @@ only the rest of the block (Kafka: ProducerIdManager, ProducerIdsBlock).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import secrets
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ..storage._database import Database
+from ..storage._database import Database, DatabaseError
+from ..storage._tables import UINT63, Fields, Table
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 BLOCK_SIZE = 1000
 ID_MAX = 2**63 - 1 - BLOCK_SIZE
+
+_BLOCKS: Final = Table("producer_id_block", 1, Fields(next_producer_id=UINT63))
 
 
 class ProducerIds:
@@ -42,17 +46,20 @@ class ProducerIds:
         async with self._reserving:
             producer_id = next(self._block, None)
             if producer_id is None:
-                first = await self._database.read(_reserve)
+                first = await self._database.transaction(_reserve)
                 self._block = iter(range(first, first + BLOCK_SIZE))
                 producer_id = next(self._block)
             return producer_id
 
 
 def _reserve(connection: Connection) -> int:
-    row = connection.execute("SELECT next_producer_id FROM producer_id_block").fetchone()
-    first: int = row[0] if row else 0
-    if not 0 <= first <= ID_MAX:
-        raise ValueError(f"the next producer id, {first}, is out of range")
+    [is_stored] = connection.execute("SELECT count(*) FROM producer_id_block").fetchone()
+    first = max(_BLOCKS.read(connection, int), default=None)
+    if first is None:
+        # If the stored number is unreadable, far from any id that was given before.
+        first = (1 + secrets.randbelow(ID_MAX // BLOCK_SIZE)) * BLOCK_SIZE if is_stored else 0
+    if first > ID_MAX:
+        raise DatabaseError("all producer ids are in use")
     connection.execute("DELETE FROM producer_id_block")
-    connection.execute("INSERT INTO producer_id_block VALUES (?)", (first + BLOCK_SIZE,))
+    _BLOCKS.put(connection, [(first + BLOCK_SIZE,)])
     return first

@@ -31,6 +31,9 @@ WARNINGS_MAX: Final = 10
 
 _SHOWN_MAX: Final = 200
 
+# RecursionError: of JSON that is nested too deeply.
+UNREADABLE: Final = (DatabaseError, ValueError, TypeError, LookupError, RecursionError)
+
 T = TypeVar("T")
 
 Row: TypeAlias = Sequence[Any]
@@ -201,7 +204,7 @@ class Table:
         for row in connection.execute(f"{self._select} {rest}", parameters):
             try:
                 made = make(*self.columns.checked(row))
-            except (DatabaseError, ValueError, TypeError, LookupError, RecursionError) as error:
+            except UNREADABLE as error:
                 ignored += 1
                 if ignored <= WARNINGS_MAX:
                     logger.warning(
