@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import errno
 import gc
 import shutil
+import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 import trio
@@ -22,6 +27,8 @@ from trionet.broker.log import (
     MemoryDirectory,
     open_log_folder,
 )
+from trionet.broker.log.files._checkpoint_files import RECOVERY_POINT_FILE
+from trionet.broker.log.folder._checkpointing import Checkpointing
 from trionet.broker.log.folder._turns import LOGS_PER_TURN
 from trionet.errors import ApiError, ConfigError
 
@@ -510,23 +517,70 @@ async def test_a_log_in_place_of_one_that_is_deleted_during_a_write_has_nothing_
         assert b"\norders 0 1\n" not in folder.read("recovery-point-offset-checkpoint")
 
 
-async def test_other_tasks_run_while_the_checkpoints_of_many_logs_are_written(
+class LongestTurn(trio.abc.Instrument):
+    """Counts the instructions of each turn of a task, and keeps the highest count."""
+
+    def __init__(self) -> None:
+        self.instructions = self._of_this_turn = 0
+        self._outer = sys.gettrace()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._of_this_turn = 0
+        sys.settrace(self._trace)
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        sys.settrace(self._outer)
+        self.instructions = max(self.instructions, self._of_this_turn)
+
+    def _trace(self, frame: FrameType, event: str, _: object) -> Callable[..., Any]:
+        frame.f_trace_opcodes = True
+        self._of_this_turn += event == "opcode"
+        return self._trace
+
+
+async def test_checkpoints_of_many_logs_hold_the_loop_no_longer_than_those_of_some(
     folder: FolderDirectory,
 ) -> None:
-    turns = 0
+    async def longest_turns(logs: int) -> tuple[int, int]:
+        writing = Checkpointing(folder, {("orders", number): log for number in range(logs)})
+        turns: list[int] = []
+        for write in (writing.write_all, partial(writing.write_extent, log)):
+            longest = LongestTurn()
+            trio.lowlevel.add_instrument(longest)
+            await write()
+            trio.lowlevel.remove_instrument(longest)
+            turns.append(longest.instructions)
+        return turns[0], turns[1]
 
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
+    async with reopened(folder) as opened:
+        log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        some = await longest_turns(2 * LOGS_PER_TURN)
 
-    async with reopened(folder) as opened, trio.open_nursery() as nursery:
-        for number in range(5 * LOGS_PER_TURN):
-            await opened.create("orders", number, TOPIC_ID, CONFIG, NOW)
-        async with opened._checkpointing._writing:
-            nursery.start_soon(count)
-            await opened._checkpointing._extent_lines()
-        nursery.cancel_scope.cancel()
+        assert pytest.approx(some, rel=0.05) == await longest_turns(40 * LOGS_PER_TURN)
 
-    assert turns >= 3
+
+async def test_a_log_is_not_created_in_place_of_one_that_a_failed_write_may_have_listed(
+    folder: FolderDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file may be in place though the directory's fsync failed."""
+
+    write = FolderDirectory.replace_in_turn
+
+    def fail_for_recovery_points(
+        self: FolderDirectory, name: str, data: bytes, growth: int
+    ) -> None:
+        write(self, name, data, growth)
+        if name == RECOVERY_POINT_FILE:
+            raise OSError(errno.EIO, "the disk is broken")
+
+    async with reopened(folder) as opened:
+        await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        with monkeypatch.context() as patched:
+            patched.setattr(FolderDirectory, "replace_in_turn", fail_for_recovery_points)
+            with pytest.raises(OSError, match="broken"):
+                await opened.write_checkpoints()
+        async with trio.open_nursery() as nursery:
+            await opened.delete("orders", 0, nursery)
+        await opened.write_start_offsets()
+
+        assert opened._checkpointing.mentions(("orders", 0))

@@ -63,6 +63,7 @@ class Checkpointing:
         self._requested = self._written = 0
         # Whose keys are partitions. Of dicts, since a set of 100,000 tuples takes 15 ms to make.
         self._stored: dict[str, Mapping[PartitionKey, object]] = {}
+        self._being_stored: Mapping[PartitionKey, object] = {}
         self._walked: dict[PartitionKey, object] = {}
         self._lines: dict[PartitionKey, tuple[tuple[object, ...], bytes]] = {}
         self.first_dirty_offsets: dict[PartitionKey, int] = {}
@@ -86,7 +87,8 @@ class Checkpointing:
 
     def mentions(self, key: PartitionKey) -> bool:
         """Return whether a checkpoint file lists a partition, or may after the current write."""
-        return key in self._walked or any(key in keys for keys in self._stored.values())
+        files = (self._walked, self._being_stored, *self._stored.values())
+        return any(key in keys for keys in files)
 
     async def write_all(self) -> None:
         """Write all files; see :meth:`.LogFolder.write_checkpoints`."""
@@ -119,19 +121,17 @@ class Checkpointing:
         """
         async with self._writing:
             self._lines[log.topic, log.partition] = _state_and_line(log)
-            lines = {key: line for key, (_, line) in self._lines.items() if key in self._logs}
-            await self._replace(EXTENT_FILE, lines, lambda: encode_extents(lines.values()))
+            await self._replace_extents()
 
     async def _replace_start_offsets(self) -> None:
         covered = self._requested
-        inside = await self._of_all(
-            lambda log: log.start_offset if log.starts_inside_segment else -1
+        starts = await self._of_all(
+            lambda log: log.start_offset if log.starts_inside_segment else None
         )
-        starts = {key: offset for key, offset in inside.items() if offset >= 0}
         if self._directory.is_durable:
             # First, because it takes precedence; the others are for Kafka, and in case it is lost.
-            lines = await self._extent_lines()
-            await self._replace(EXTENT_FILE, lines, lambda: encode_extents(lines.values()))
+            await self._renew_lines()
+            await self._replace_extents()
         await self._replace(START_OFFSET_FILE, starts, lambda: encode_offsets(starts))
         self._written = covered
 
@@ -139,8 +139,16 @@ class Checkpointing:
         offsets = {key: each for key, each in self.first_dirty_offsets.items() if key in self._logs}
         await self._replace(CLEANER_OFFSET_FILE, offsets, lambda: encode_offsets(offsets))
 
-    async def _extent_lines(self) -> dict[PartitionKey, bytes]:
-        """Return one line per log, reusing the lines of unchanged logs."""
+    async def _replace_extents(self) -> None:
+        lines = self._lines
+
+        def encode() -> bytes:
+            return encode_extents(line for key, (_, line) in lines.items() if key in self._logs)
+
+        await self._replace(EXTENT_FILE, lines, encode)
+
+    async def _renew_lines(self) -> None:
+        """Make one line per log, reusing the lines of unchanged logs."""
         known = self._lines
 
         def line_of(log: Log) -> tuple[tuple[object, ...], bytes]:
@@ -148,25 +156,40 @@ class Checkpointing:
             return _state_and_line(log) if before is None or before[0] != _state(log) else before
 
         self._lines = await self._of_all(line_of)
-        return {key: line for key, (_, line) in self._lines.items()}
 
-    async def _of_all(self, value_of: Callable[[Log], T]) -> dict[PartitionKey, T]:
-        """Return a value for each log; other tasks run in between."""
+    async def _of_all(self, value_of: Callable[[Log], T | None]) -> dict[PartitionKey, T]:
+        """Return the value of each log that has one; other tasks run in between."""
         # A log that is created in place of one of these waits for the end of the write.
         self._walked.update(self._logs)
         values: dict[PartitionKey, T] = {}
         for some in in_turns(self._logs):
-            values.update((key, value_of(log)) for key, log in some)
+            for key, log in some:
+                if (value := value_of(log)) is not None:
+                    values[key] = value
             await trio.lowlevel.checkpoint()
         return values
 
     async def _replace(
         self, name: str, listed: Mapping[PartitionKey, object], encode: Callable[[], bytes]
     ) -> None:
-        """Write a checkpoint file that lists the partitions that are the keys of ``listed``."""
-        self._stored[name] = {**self._stored.get(name, {}), **listed}
-        await run_blocking(self._directory, self._encode_and_replace, name, encode)
-        self._stored[name] = listed
+        """Write a checkpoint file that lists the partitions that are the keys of ``listed``.
+
+        Args:
+            name: the file's name.
+            listed: the partitions; ``encode`` may leave out some that are deleted.
+            encode: returns the content. It runs in a thread, as whatever visits the partitions of
+                100,000 logs in one go would hold the loop for tens of milliseconds.
+        """
+        self._being_stored = listed
+        try:
+            await run_blocking(self._directory, self._encode_and_replace, name, encode)
+        except BaseException:
+            # The file may be the old one or the new one.
+            listed = {**self._stored.get(name, {}), **listed}
+            raise
+        finally:
+            self._stored[name] = listed
+            self._being_stored = {}
 
     def _encode_and_replace(self, name: str, encode: Callable[[], bytes]) -> None:
         self._directory.replace_in_turn(name, encode(), GROWTH_BYTES)
