@@ -56,7 +56,8 @@ class Alterer:
         found = {
             key: setting.value
             for key, setting in (await settings_of(client, *self.resource)).items()
-            if setting.source == SOURCES[self.resource]
+            # The minimum of in-sync replicas is always set for all brokers, as in Kafka (KIP-966).
+            if setting.source == SOURCES[self.resource] and key != "min.insync.replicas"
         }
         assert found in (self.acknowledged, self.asked)
         self.acknowledged = self.asked = {key: value or "" for key, value in found.items()}

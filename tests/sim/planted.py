@@ -23,7 +23,7 @@ from trionet.broker.transactions._transaction import (
     Transaction,
     TransactionState,
 )
-from trionet.broker.transactions._transaction_coordinator import TransactionCoordinator
+from trionet.broker.transactions._transaction_coordinator import TransactionCoordinator, _Failures
 from trionet.client.consumer.coordinator._classic_member import GroupMetadata
 from trionet.client.consumer.coordinator._commits import Commits
 from trionet.client.consumer.coordinator._consumer_coordinator import ConsumerCoordinator
@@ -194,7 +194,8 @@ def _mark_before_storing(decide: Any) -> Any:
     def hasty(self: TransactionCoordinator, transaction: Any, following: Any, done: Any) -> None:
         before = transaction.current
         transaction.current = following
-        self._write_markers(transaction, list(transaction.partitions), logging.WARNING)
+        failures = _Failures(transaction.id, logging.WARNING)
+        self._write_markers(transaction, list(transaction.partitions), failures)
         transaction.current = before
         decide(self, transaction, following, done)
 
