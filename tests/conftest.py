@@ -17,6 +17,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -61,3 +63,14 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def no_trace_left() -> Iterator[None]:
+    """A trace function that a test leaves behind makes every later one many times slower."""
+    before = sys.gettrace(), sys.getprofile()
+    yield
+    after = sys.gettrace(), sys.getprofile()
+    sys.settrace(before[0])
+    sys.setprofile(before[1])
+    assert after == before

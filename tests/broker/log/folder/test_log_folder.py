@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import trio
@@ -518,11 +518,19 @@ async def test_a_log_in_place_of_one_that_is_deleted_during_a_write_has_nothing_
 
 
 class LongestTurn(trio.abc.Instrument):
-    """Counts the instructions of each turn of a task, and keeps the highest count."""
+    """Counts the instructions of each turn of a task in its block, and keeps the highest count."""
 
-    def __init__(self) -> None:
+    def __enter__(self) -> Self:
         self.instructions = self._of_this_turn = 0
         self._outer = sys.gettrace()
+        trio.lowlevel.add_instrument(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        trio.lowlevel.remove_instrument(self)
+        # The turn that leaves the block ends without after_task_step.
+        sys.settrace(self._outer)
+        self.instructions = max(self.instructions, self._of_this_turn)
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self._of_this_turn = 0
@@ -545,10 +553,8 @@ async def test_checkpoints_of_many_logs_hold_the_loop_no_longer_than_those_of_so
         writing = Checkpointing(folder, {("orders", number): log for number in range(logs)})
         turns: list[int] = []
         for write in (writing.write_all, partial(writing.write_extent, log)):
-            longest = LongestTurn()
-            trio.lowlevel.add_instrument(longest)
-            await write()
-            trio.lowlevel.remove_instrument(longest)
+            with LongestTurn() as longest:
+                await write()
             turns.append(longest.instructions)
         return turns[0], turns[1]
 
