@@ -92,3 +92,30 @@ def test_api_errors_are_retriable_as_in_kafka() -> None:
     retriable = {code for code in range(-1, 200) if ApiError(code).retriable}
 
     assert error_codes.RETRIABLE == retriable
+
+
+FORGED = "host\r\nERROR forged\x1b[2J\x9b\u202e\ud800é"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DisconnectedError(FORGED),
+        DeliveryTimeoutError(FORGED),
+        ApiError(3, FORGED),
+        SendBatchError(["a"], [(0, OSError(FORGED))]),
+        UndeliveredError([("t", 0, 1, OSError(FORGED))], 1),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_the_text_of_an_error_is_one_line_whoever_has_written_parts_of_it(
+    error: TrionetError,
+) -> None:
+    assert r"host\r\nERROR forged\x1b[2J\x9b\u202e\ud800é" in str(error)
+    assert str(error).isprintable()
+    assert str(error) == str(pickle.loads(pickle.dumps(error)))
+
+
+def test_data_of_an_error_is_what_the_peer_has_sent() -> None:
+    assert FORGED == ApiError(3, FORGED).message
+    assert (FORGED,) == DisconnectedError(FORGED).args

@@ -46,6 +46,12 @@ RULES = [
     ),
     Rule("time.time", "a `now` parameter, or trio.current_time() where trio runs", ("trionet",)),
     Rule("datetime.now", "a `now` parameter", ("trionet",), ("trionet/cli", "trionet/dashboard")),
+    Rule(
+        "logging.getLogger",
+        "trionet._util._logging.get_logger, whose messages are one line each",
+        ("trionet",),
+        ("trionet/_util/_logging.py",),
+    ),
     Rule("print", "logging, or return the text", ("trionet",), ("trionet/cli",)),
     Rule("unittest.mock", "a real object, or a fake from trionet.testing", ("tests",)),
 ]

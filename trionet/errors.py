@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 class TrionetError(Exception):
     """The base class of all exceptions of trionet.
 
+    Its text is a single line: unprintable characters, such as those in a host that a broker has
+    advertised, are escaped. ``args`` contains them as they are.
+
     Attributes:
         may_have_been_written: for an error about a record, whether the record may nevertheless be
             in the log, because the leader may not have rejected it. If so, the message says so.
@@ -25,6 +28,13 @@ class TrionetError(Exception):
     may_have_been_written = False
 
     def __str__(self) -> str:
+        text = self._text()
+        if text.isprintable():
+            return text
+        # As trionet._util._text.single_line does, which cannot be imported here.
+        return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+    def _text(self) -> str:
         return super().__str__() + self._doubt
 
     @property
@@ -121,7 +131,7 @@ class ApiError(TrionetError):
         """Whether the same request may succeed later (Kafka: RetriableException)."""
         return self.error_code in _RETRIABLE_CODES
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return (self.message or f"error code {self.error_code}") + self._doubt
 
 
@@ -183,7 +193,7 @@ class SendBatchError(TrionetError):
         # Set here, because compiled code cannot use `raise ... from`.
         self.__cause__: BaseException | None = failures[0][1]
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         number, error = self.failures[0]
         return (
             f"{len(self.failures)} of {len(self.deliveries)} records failed; the first has index"
@@ -212,7 +222,7 @@ class UndeliveredError(TrionetError):
         )
         self.__cause__: BaseException | None = failures[0][-1] if failures else None
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         text = "1 record failed, and its delivery was never awaited"
         if self.records > 1:
             text = f"{self.records} records failed, and their deliveries were never awaited"

@@ -58,4 +58,4 @@ def test_without_quotes_around_it_quotes_stay_as_they_are() -> None:
 
 
 def test_a_message_is_one_line_and_keeps_what_is_harmless() -> None:
-    assert "it's \\ 注: a\\u001b[2J\\n" == single_line("it's \\ 注: a\x1b[2J\n")
+    assert "it's \\ 注: a\\x1b[2J\\n" == single_line("it's \\ 注: a\x1b[2J\n")

@@ -102,6 +102,14 @@ async def test_a_name_without_an_address_is_an_error() -> None:
         await resolve("no such host", 9092)
 
 
+async def test_a_name_without_an_address_is_shown_on_one_line() -> None:
+    with pytest.raises(OSError, match="has no address") as failed:
+        await resolve(f"\x1b[2J\n{'a' * 64}", 9092)
+
+    assert str(failed.value).startswith(r"\x1b[2J\naaa")
+    assert str(failed.value).isprintable()
+
+
 async def test_an_address_is_its_own() -> None:
     assert [(LOOPBACK, 9092)] == await resolve(LOOPBACK, 9092)
 

@@ -63,12 +63,14 @@ def printable(text: str) -> str:
 
 
 def single_line(text: str) -> str:
-    """Return the text on a single line, escaping all unprintable characters.
+    """Return the text on a single line, escaping all unprintable characters as ``repr`` does.
 
     Unlike :func:`printable`, this leaves backslashes as they are, for readability: a peer can send
     text that looks like an escape sequence, but it cannot forge a log line.
     """
-    return "".join(each if each.isprintable() else printable(each) for each in text)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _escape(character: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from .._util._descriptors import raise_descriptor_limit
+from .._util._logging import get_logger
 from .._util._raising import raise_single_error
 from ..broker.config._broker_config import BrokerConfig
 from ..broker.config._dynamic_config_store import altered_settings, reset_altered
@@ -104,9 +105,9 @@ def _dashboard(arguments: Namespace) -> Show | None:
         )
     # Log lines go to the dashboard. Standard error receives only errors, because the dashboard
     # draws over whatever is printed there.
-    log = LogRing(logging.getLogger().level)
-    logging.getLogger("trionet").addHandler(log)
-    for handler in logging.getLogger().handlers:
+    log = LogRing(logging.root.level)
+    get_logger("trionet").addHandler(log)
+    for handler in logging.root.handlers:
         handler.setLevel(logging.ERROR)
 
     async def show(broker: Broker) -> int:
@@ -205,7 +206,7 @@ async def _serve(
 ) -> bool:
     """Run the broker until a signal, and return whether flushing some data to disk failed."""
     stop_failed = False
-    log = logging.getLogger("trionet.broker")
+    log = get_logger("trionet.broker")
     stopping = trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)
     with raise_single_error(), stopping as signals:
         async with trio.open_nursery() as nursery:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 from argparse import ArgumentParser, Namespace
 
+from .._util._logging import get_logger
 from .arguments._parser import add_all, log_level, option, repeatable
 
 
@@ -79,7 +79,7 @@ async def _serve(settings: dict[str, object]) -> None:
     from ..jafka._broker import open_jafka_broker
     from .terminal._serving import watch_signals
 
-    log = logging.getLogger("trionet.jafka")
+    log = get_logger("trionet.jafka")
     stopping = trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)
     with raise_single_error(), stopping as signals:
         async with trio.open_nursery() as nursery:

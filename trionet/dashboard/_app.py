@@ -18,7 +18,6 @@ per frame is bounded by the screen size, not by the model size.
 from __future__ import annotations
 
 import errno
-import logging
 import math
 import os
 import signal
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
+from .._util._logging import get_logger
 from .._util._raising import raise_single_error
 from ..errors import TrionetError
 from .drawing._cells import PICTURE, Frame, Glyphs
@@ -48,7 +48,7 @@ from .views import all_views
 if TYPE_CHECKING:
     from .sources._source import Source
 
-logger = logging.getLogger("trionet.dashboard")
+logger = get_logger("trionet.dashboard")
 
 #: How long changes of the model are coalesced into one frame, unless a key is pressed.
 COALESCE_SECONDS: Final = 1 / 60

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -13,6 +12,7 @@ import attrs
 import trio
 
 from .._util._descriptors import descriptor_limit
+from .._util._logging import get_logger
 from .._util._raising import raise_single_error
 from .._util._trio_task import check_trio
 from ..metrics._log_ring import BackgroundLogRing
@@ -31,7 +31,7 @@ from ._topics import Topics
 if TYPE_CHECKING:
     from ..server.metrics._metrics_listener import FindPage
 
-logger = logging.getLogger("trionet.jafka")
+logger = get_logger("trionet.jafka")
 
 # The module of the metrics, loaded when they are needed.
 _METRICS: Final = "trionet.jafka._metrics"

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 import trio
 
+from .._util._logging import get_logger
 from .._util._off_loop import off_loop
 from .._util._page_cache import CachedFile, is_range_cached, warm_range
 from .._util._text import single_line
@@ -31,7 +32,7 @@ from ._config import JafkaConfig
 from ._requests import Bytes, Produced
 from ._topics import Topics, is_legal
 
-logger = logging.getLogger("trionet.jafka")
+logger = get_logger("trionet.jafka")
 
 FETCH_TYPE: Final = b"\0\1"
 #: A set of entries up to this size is copied into its response, instead of sent from the file: two

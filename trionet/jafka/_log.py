@@ -13,7 +13,6 @@ survive a power failure. A killed process loses nothing but an append that it wa
 
 from __future__ import annotations
 
-import logging
 import mmap
 import os
 import re
@@ -28,6 +27,7 @@ import trio
 
 from .._util._descriptors import sync_folder
 from .._util._log_file import LogFile, open_log_file
+from .._util._logging import get_logger
 from .._util._raising import raise_from
 from .._util._text import single_line
 from ..errors import TrionetError
@@ -35,7 +35,7 @@ from ..net.wire._transmission import FileRange
 from ._codec import EARLIEST, LATEST, valid_bytes
 from ._requests import Bytes
 
-logger = logging.getLogger("trionet.jafka")
+logger = get_logger("trionet.jafka")
 
 SUFFIX: Final = ".jafka"
 _NAME: Final = rf"([0-9]{{20}}){SUFFIX}"

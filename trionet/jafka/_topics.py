@@ -7,7 +7,6 @@ configuration and the folders ``<topic>-<partition>`` after a restart.
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import random
 import re
@@ -20,6 +19,7 @@ import trio
 
 from .._util._descriptors import descriptor_limit, lock_descriptor, sync_folder
 from .._util._log_file import LogFile, open_log_file
+from .._util._logging import get_logger
 from .._util._text import counted, single_line
 from .._util._wall_clock import now_ms
 from ..errors import ConfigError, TrionetError
@@ -27,7 +27,7 @@ from ._codec import RANDOM_PARTITION
 from ._config import JafkaConfig
 from ._log import PartitionLog
 
-logger = logging.getLogger("trionet.jafka")
+logger = get_logger("trionet.jafka")
 
 #: The largest number of partitions that a client may give a topic, as for Kafka's clients; settings
 #: may give it more.

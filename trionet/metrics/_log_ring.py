@@ -8,6 +8,8 @@ from itertools import islice
 
 import attrs
 
+from .._util._logging import get_logger
+
 # How many lines are remembered, and how long one may be: they may quote a peer.
 LINES_MAX = 1000
 LINE_CHARS_MAX = 2000
@@ -101,7 +103,7 @@ class BackgroundLogRing(LogRing):
 
     def _is_alone(self, name: str) -> bool:
         """Return whether rings like this one are the only handlers, and this is the first."""
-        logger: logging.Logger | None = logging.getLogger(name)
+        logger: logging.Logger | None = get_logger(name)
         found: list[logging.Handler] = []
         while logger is not None:
             found += logger.handlers

@@ -10,13 +10,14 @@ are consistent.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
 import attrs
+
+from .._util._logging import get_logger
 
 # The quantiles that Kafka's histograms have, by the value of Prometheus's label.
 QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
@@ -120,7 +121,7 @@ def single(metric: Metric, value: float) -> Family:
     return Family(metric, (Sample((), value),))
 
 
-logger = logging.getLogger("trionet.metrics")
+logger = get_logger("trionet.metrics")
 
 Collect = Callable[[float], Iterable[Family]]
 """``(now) -> families``; ``now`` is in seconds on the loop's clock and never decreases."""

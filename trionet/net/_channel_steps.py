@@ -14,11 +14,11 @@ results in :attr:`ChannelSteps.result`. Two rules are implemented here:
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 from typing import Final
 
+from .._util._logging import get_logger
 from ..errors import AuthenticationError, InvalidReceiveError, LocalProtocolError
 from ._channel import Channel
 from ._channel_state import ChannelState, Unread
@@ -34,7 +34,7 @@ from .wire._memory_pool import MemoryPool
 from .wire._readiness import HANGUP, READ, WRITE, Readiness
 from .wire._transmission import Outgoing, Send
 
-logger = logging.getLogger("trionet.net.selector")
+logger = get_logger("trionet.net.selector")
 
 
 def log_unexpected(channel: Channel, error: Exception) -> None:

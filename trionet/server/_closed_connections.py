@@ -5,7 +5,6 @@ They show an operator why a client was disconnected, without any additional tool
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, deque
 from collections.abc import Callable
 from itertools import islice
@@ -13,12 +12,13 @@ from typing import Final
 
 import attrs
 
+from .._util._logging import get_logger
 from ..net._channel import Channel
 from ..net.wire._close_reason import CloseReason
 from ..net.wire._endpoint import Endpoint
 from ._connection import Connection
 
-logger = logging.getLogger("trionet.server")
+logger = get_logger("trionet.server")
 
 # The number of closed connections to keep.
 CLOSED_CONNECTIONS_MAX: Final = 1000

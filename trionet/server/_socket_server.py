@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 import trio
 
+from .._util._logging import get_logger
 from ..errors import ConfigError, LocalProtocolError
 from ..metrics._request_times import RequestTimes
 from ..net._network import SYSTEM, Network
@@ -38,7 +39,7 @@ from ._server_statistics import ServerStatistics, combined
 from ._shared import Shared
 from .quotas._connection_quotas import ConnectionQuotas
 
-logger = logging.getLogger("trionet.server")
+logger = get_logger("trionet.server")
 
 
 class SocketServer:

@@ -10,13 +10,13 @@ error: ignoring it would read other records than was meant, or with less protect
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Final
 
+from .._util._logging import get_logger
 from .._util._text import closest
 from ..client.config._client_config import read_config
 from ..client.config._keys import (
@@ -47,7 +47,7 @@ OF_SPARK: Final = frozenset({"checkpointlocation", "is_managed_location", "path"
 #: In a table of Spark's catalog, the options have this prefix (Spark: TableCatalog.OPTION_PREFIX).
 _OF_TABLE: Final = "option."
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 # The same as Spark's (JavaUtils.timeStringAs); a number without a unit is in milliseconds.
 _TIME: Final = re.compile(r"(-?[0-9]{1,18})([a-z]+)?")

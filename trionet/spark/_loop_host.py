@@ -10,7 +10,6 @@ Importing this module starts no thread: Spark forks its workers, and threads do 
 from __future__ import annotations
 
 import gc
-import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,10 +17,11 @@ from typing import Any, Final, Generic, TypeVar, TypeVarTuple, cast
 
 import trio
 
+from .._util._logging import get_logger
 from .._util._raising import raise_single_error
 from ..errors import TrionetError
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -5,7 +5,6 @@ The subscription is the connector's ConsumerStrategy.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -13,6 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
+from .._util._logging import get_logger
 from ..client._topic_partition import TopicPartition
 from ..client.config._keys import CONSUMER_KEYS, PRODUCER_KEYS
 from ..errors import ConfigError
@@ -237,7 +237,7 @@ def _with(limit: SpecificOffsets, end: int) -> str | None:
     return named[0] if named else None
 
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 _SUBSCRIPTIONS: Final = ("assign", "subscribe", "subscribePattern")
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 
 import trio
 
+from .._util._logging import get_logger
 from ..broker import Broker, BrokerStatistics, LastCleaning, open_broker
 from ..broker.config._broker_config import check_settings
 from ..broker.run._new_topics import Topics
@@ -497,7 +498,7 @@ class _Logged(LogRing):
 @contextmanager
 def _logged() -> Iterator[LogRing]:
     """Collect the log records of the current thread, which come only from the broker."""
-    ring, root = _Logged(logging.NOTSET), logging.getLogger("trionet")
+    ring, root = _Logged(logging.NOTSET), get_logger("trionet")
     thread = threading.get_ident()
     ring.addFilter(lambda record: record.thread == thread)
     root.addHandler(ring)

@@ -395,9 +395,9 @@ async def test_no_setting_forges_a_line_of_the_log_or_of_the_list(
         pass
 
     assert [] == [each for each in caplog.messages if not each.isprintable()]
-    assert "Invalid value x\\nWARNING forged\\u001b[2J for" in caplog.text
+    assert "Invalid value x\\nWARNING forged\\x1b[2J for" in caplog.text
     listed = await altered_settings(str(tmp_path))
-    assert "broker 1: x\\nWARNING forged\\u001b[2J=[hidden]" in listed
+    assert "broker 1: x\\nWARNING forged\\x1b[2J=[hidden]" in listed
     assert all(each.isprintable() for each in listed)
     with pytest.raises(ConfigError) as caught:
         await reset_altered(str(tmp_path), "other")

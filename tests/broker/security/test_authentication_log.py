@@ -85,7 +85,7 @@ def test_what_a_peer_has_written_is_no_line_of_its_own(caplog: pytest.LogCapture
 
     begin = "listener SASL_SSL: authentication of 192.0.2.1:4711 failed: "
     assert [
-        begin + r"a\nINFO listener X: é\u001b[2J",
+        begin + r"a\nINFO listener X: é\x1b[2J",
         begin + "the peer did not finish its TLS handshake or SASL exchange in time",
     ] == caplog.messages
 

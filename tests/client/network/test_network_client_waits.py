@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import traceback
 
 import pytest
 import trio
@@ -62,6 +63,32 @@ async def test_who_waits_for_a_node_that_is_closed_begins_anew(
         with trio.fail_after(1):
             await client.until_ready(NODE)
         nursery.cancel_scope.cancel()
+
+
+async def test_an_advertised_host_forges_no_line_of_a_log_or_an_error(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "trionet")
+    forged = "kafka\r\nERROR forged\x1b]52;c;eA==\x07"
+    shown = r"kafka\r\nERROR forged\x1b]52;c;eA==\x07"
+    network = MemoryNetwork()
+    node = ScriptedNode(network, brokers=[(1, "10.0.0.1"), (2, forged)])
+    async with (
+        node.listening(),
+        open_network_client(node.address, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        while 2 not in client.metadata.cluster.nodes:
+            await trio.sleep(0.1)
+        with pytest.raises(DisconnectedError) as refused:
+            await client.until_ready(client.metadata.cluster.nodes[2])
+        nursery.cancel_scope.cancel()
+
+    assert f"could not connect to {shown}:9092 (node 2)" in str(refused.value)
+    assert shown in caplog.text
+    assert [] == [each for each in caplog.messages if not each.isprintable()]
+    assert "\nERROR forged" not in "".join(traceback.format_exception(refused.value))
 
 
 async def test_failed_look_up_of_a_node_that_is_closed_is_forgotten(

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 import trio
 
+from ..._util._logging import get_logger
 from ...net.wire._close_reason import CloseReason
 from ...net.wire._transmission import Chunk, Outgoing, outgoing
 from ...protocol import _stepping as stepping
@@ -20,7 +20,7 @@ from ...server._request_channel import NO_OP, CloseConnection, NoOp, Request
 from ._request_counts import RouteCounts
 from ._response_errors import errors_in
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ broker stops. Other calls always complete, since the client could not detect tha
 from __future__ import annotations
 
 import gc
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from typing import Any, Final, cast
 
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._monotonic import perf_counter
 from ...errors import WireFormatError
 from ...net.wire._close_reason import CloseReason
@@ -36,7 +36,7 @@ from ...server._request_channel import CloseConnection, NoOp
 from ._call import Abandoned, Call, LongCallScheduler
 from ._response_errors import find_errors
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 #: The maximum number of concurrent long calls that have no effect other than the response and,
 #: separately, of other long calls, which may wait for a disk. Further calls wait, if possible as

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
 from typing import Any
 
+from ..._util._logging import get_logger
 from ...errors import ConfigError
 from ...protocol import api_keys
 from ...protocol._config_types import HIDDEN, PASSWORD
@@ -22,7 +22,7 @@ from ..config._broker_config import find_key
 from ..config._topic_keys import TOPIC_KEYS
 from ._call import Call
 
-logger = logging.getLogger("trionet.request")
+logger = get_logger("trionet.request")
 
 _WITH_CONFIGURATIONS = (api_keys.ALTER_CONFIGS, api_keys.INCREMENTAL_ALTER_CONFIGS)
 

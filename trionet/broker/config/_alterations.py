@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...protocol._wire import TEXT_BYTES_MAX
 from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 # Types of resources (Kafka: ConfigResource.Type).
 TOPIC: Final = 2
@@ -193,7 +194,7 @@ def level_name(level: int) -> str:
 
 def _loggers() -> dict[str, logging.Logger]:
     known = logging.Logger.manager.loggerDict
-    return {ROOT: logging.getLogger(ROOT)} | {
+    return {ROOT: get_logger(ROOT)} | {
         name: each
         for name, each in sorted(known.items())
         if name.startswith(f"{ROOT}.") and isinstance(each, logging.Logger)

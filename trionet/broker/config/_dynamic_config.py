@@ -12,11 +12,11 @@ rejected.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Container, Iterable, Mapping
 
 import attrs
 
+from ..._util._logging import get_logger
 from ..._util._text import single_line
 from ...errors import ConfigError
 from ...protocol._config_types import HIDDEN, PASSWORD, Row, Value, parse_request_value
@@ -25,7 +25,7 @@ from ._broker_keys import DYNAMIC_ONLY, NO_OP_VALUES, PLUGIN_KEYS
 from ._listeners import LISTENER_PREFIX, split_listener_key
 from ._topic_keys import TOPIC_KEYS
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 
 @attrs.frozen

@@ -6,7 +6,6 @@ stored, and applies it afterwards. Accepted settings that have no effect are log
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._text import single_line
 from ...errors import ApiError, ConfigError
 from ...protocol._config_types import Value, value_text
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 ALL_BROKERS = ""
 """The resource name that stands for all brokers."""

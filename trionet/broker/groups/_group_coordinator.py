@@ -21,7 +21,6 @@ beside :class:`Group` but share the offsets.
 
 from __future__ import annotations
 
-import logging
 import random
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,6 +28,7 @@ from functools import partial
 
 import trio
 
+from ..._util._logging import get_logger
 from ...net._network import SYSTEM
 from ...protocol import error_codes
 from ...protocol.messages.join_group import JoinGroupResponse
@@ -44,7 +44,7 @@ from ._members import Caller, Join, join_error
 from ._pending_offsets import PendingOffsets
 from ._stored_group import inherited, record_bytes, restored, snapshot
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 
 class GroupCoordinator:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...protocol import api_keys, error_codes
 from ...protocol.messages import describe_cluster, metadata
@@ -20,7 +20,7 @@ from ..model._leadership import NO_LEADER, Leadership
 from ..model._topic_registry import check_not_internal, check_topic_name, is_internal
 from ..model._topic_store import Topic
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 # The first version in which a topic may be requested by its id (KIP-516).
 BY_ID = 12

@@ -14,7 +14,6 @@ is completed.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping
 from operator import attrgetter
@@ -23,6 +22,7 @@ from typing import Final, TypeVar
 import trio
 
 from ..._util._log_file import Buffer, LogFile
+from ..._util._logging import get_logger
 from ..._util._raising import raise_from
 from ...errors import ApiError
 from ...protocol.error_codes import (
@@ -66,7 +66,7 @@ from .validation._validation import (
     check_batches,
 )
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 T = TypeVar("T")
 

@@ -20,13 +20,13 @@ be interrupted are shielded.
 from __future__ import annotations
 
 import gc
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...net._network import SYSTEM, Network
 from ...protocol import error_codes
@@ -55,7 +55,7 @@ from ._topic_store import Topic
 if TYPE_CHECKING:
     from ..security._scram_credentials import ScramCredentials
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 LOGS_FROZEN_AT_ONCE: Final = 500
 """How many new logs are frozen at once: a collection of their garbage takes a few milliseconds."""

@@ -8,12 +8,12 @@ requests.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...net.wire._endpoint import Endpoint
 from ..groups._group_coordinator import GroupCoordinator
@@ -22,7 +22,7 @@ from ..log import Log
 from ._leadership import NO_LEADER, Leadership
 from ._purgatory import Purgatory
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 ELECTIONS_AT_ONCE: Final = 40
 """How many partitions begin an epoch concurrently; other tasks run between these batches."""

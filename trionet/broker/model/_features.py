@@ -6,18 +6,18 @@ features of Kafka belong to its controllers.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
 import trio
 
+from ..._util._logging import get_logger
 from ..storage._database import Database, DatabaseError
 from ..storage._tables import PROPERTIES, UINT63, Fields, integer, read_property
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 TRANSACTION_VERSION: Final = "transaction.version"
 LEVEL_MAX: Final = 2

@@ -9,7 +9,6 @@ changes, and distinguish them from lost directories.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from functools import partial
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...net._network import SYSTEM
 from ...protocol.error_codes import (
@@ -36,7 +36,7 @@ from . import _topic_store as topic_store
 from ._leadership import Leadership, Replicas
 from ._topic_store import PARTITIONS_MAX, PendingFolders, Topic, new_uuid
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 NAME_LENGTH_MAX = 249
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import (
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Unpack, final
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._raising import raise_single_error
 from ..._util._trio_task import check_trio
 from ...errors import ConfigError
@@ -57,7 +57,7 @@ from ._upkeep import start_upkeep
 if TYPE_CHECKING:
     from ..telemetry._broker_metrics import BrokerMetrics
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 # Defaults of open_broker that differ from Kafka's, for tests: a free port, and no wait for further
 # group members.
@@ -572,7 +572,7 @@ def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
 @contextmanager
 def _recent_log_lines(ring: LogRing) -> Iterator[LogRing]:
     """Retain the recent lines that are logged while the context is active."""
-    root = logging.getLogger("trionet")
+    root = get_logger("trionet")
     root.addHandler(ring)
     try:
         yield ring

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._text import single_line
 from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
@@ -44,7 +44,7 @@ T = TypeVar("T")
 # monitored.
 _METRICS = "trionet.broker.telemetry._broker_metrics"
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 _FAILED_AUTHENTICATION = (
     CloseReason.AUTHENTICATION_FAILED,

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 
+from ..._util._logging import get_logger
 from ..._util._text import single_line
 from ...errors import ConfigError
 from ...net.wire._endpoint import Endpoint
@@ -24,7 +24,7 @@ from ...server.quotas._connection_limits import (
 from ..config._broker_config import BrokerConfig, ListenerSettings
 from ..config._dynamic_config import DynamicConfig, base_key, takes_effect
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 OVERRIDES = "max.connections.per.ip.overrides"
 

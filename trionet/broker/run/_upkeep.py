@@ -6,12 +6,12 @@ one log is logged and does not affect other logs.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...protocol._codec import import_codecs
 from ..api._dispatch import Apis
@@ -19,7 +19,7 @@ from ..log import Log
 from ..log.folder._turns import in_turns
 from ..model._cluster import Cluster
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 # How often unflushed logs are checked for flush.ms and for rolled segments.
 FLUSH_CHECK_SECONDS = 1.0

@@ -5,7 +5,6 @@ See :class:`.ListenerSettings` for keys that are set for a single listener or me
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from functools import partial
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import ConfigError
 from ...net._principal import Identity, Principal, PrincipalBuilder, PrincipalMapping
 from ...net.sasl import _oauthbearer as oauthbearer
@@ -36,7 +36,7 @@ from ..config._broker_config import BrokerConfig, ListenerSettings
 from ._sasl_exchange import RespondToApiVersions, SaslExchange, SaslSettings
 from ._scram_credentials import ScramCredentials
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 # How often certificate files are checked for changes.
 RELOAD_CHECK_SECONDS = 10.0

@@ -17,7 +17,6 @@ is read before SQLite opens it (see https://sqlite.org/walformat.html).
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 import struct
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._regular_file import check_regular
 from ...errors import TrionetError
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 T = TypeVar("T")
 

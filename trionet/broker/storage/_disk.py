@@ -5,7 +5,6 @@ A data directory that belongs to another broker is rejected before anything in i
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,12 +12,13 @@ from typing import Protocol
 
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import ConfigError
 from ..log import Directory, FolderDirectory
 from ..log.files._checkpoint_files import CLEAN_SHUTDOWN_FILE, partition_of
 from ._database import DATABASE_NAME, Database, open_database, was_closed
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 
 class Disk(Protocol):

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-import logging
 from types import TracebackType
 
+from ..._util._logging import get_logger
 from ..._util._raising import raise_from
 from ...errors import ApiError
 from ...protocol import error_codes
 from ._database import DatabaseError
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 
 class storage_errors:  # noqa: N801  # used like a function, as contextlib's own

@@ -12,19 +12,19 @@ it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import attrs
 
+from ..._util._logging import get_logger
 from ._database import DatabaseError
 
 if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 WARNINGS_MAX: Final = 10
 """How many unreadable rows of a table are reported one by one."""

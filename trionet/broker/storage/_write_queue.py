@@ -9,19 +9,19 @@ applies it to the state in memory.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import trio
 
+from ..._util._logging import get_logger
 from ._database import ROWS_PER_TURN, Database, DatabaseError, Steps
 
 if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 REPORTS_AT_ONCE: Final = 8
 """How many callbacks are called before other tasks run: most take 50 µs, one with the markers of a

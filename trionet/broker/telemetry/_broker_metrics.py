@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import logging
 import os
 import time
 from collections import ChainMap
@@ -15,6 +14,7 @@ import attrs
 import trio
 
 from ... import __version__
+from ..._util._logging import get_logger
 from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor
@@ -49,7 +49,7 @@ from ._transaction_section import transactions_section
 if TYPE_CHECKING:
     from ...server.metrics._metrics_listener import FindPage
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 PARTITION_COUNT = gauge("server", "ReplicaManager", "PartitionCount", "Partitions.")
 GLOBAL_TOPIC_COUNT = gauge("controller", "KafkaController", "GlobalTopicCount", "Topics.")

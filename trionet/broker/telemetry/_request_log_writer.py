@@ -21,7 +21,6 @@ memory.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable
 from itertools import count as counting
@@ -30,6 +29,7 @@ from typing import Final
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import ApiError, ConfigError
 from ...net._network import SYSTEM
 from ...protocol.records._records import batch_chunks
@@ -44,7 +44,7 @@ from ..model._request_log_topic import RequestLogTopic
 from ..model._topic_registry import check_topic_name, is_internal
 from ._request_recorder import RequestRecorder, halves
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 TOPIC: Final = "request.log.topic"
 SAMPLE: Final = "request.log.sample"

@@ -35,6 +35,7 @@ from typing import Final
 
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...protocol import error_codes
 from ..groups._group_store import GroupStore
@@ -57,7 +58,7 @@ from ._transaction import (
 )
 from ._transaction_store import load_transactions, put_transaction, remove_transactions
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 MARKERS_AT_ONCE: Final = 100
 """How many markers are written before other tasks run; a marker takes 20 µs."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
+from trionet._util._logging import get_logger
 from trionet._util._text import single_line
 from trionet.errors import ConfigError
 
@@ -79,7 +80,7 @@ _KAFKA_VALUE: Final[Mapping[tuple[str, str], str]] = {
     ("ssl.endpoint.identification.algorithm", "none"): "",
 }
 
-logger = logging.getLogger("trionet.cli")
+logger = get_logger("trionet.cli")
 
 
 class Setting(NamedTuple):
@@ -198,7 +199,7 @@ def logging_to_stderr(arguments: Namespace, *, holds: bool = False) -> Iterator[
             arguments.last_logged = text
         return is_new
 
-    log = logging.getLogger("trionet")
+    log = get_logger("trionet")
     handler = _Handler(sys.stderr)
     handler.held = [] if holds and arguments.log_level.upper() in _TERSE else None
     handler.setFormatter(_OneLine(f"{arguments.prog}: %(message)s"))
@@ -246,7 +247,7 @@ def release_log(*, discard: bool = False) -> None:
     Args:
         discard: whether to discard it.
     """
-    for handler in logging.getLogger("trionet").handlers:
+    for handler in get_logger("trionet").handlers:
         if isinstance(handler, _Handler):
             handler.write_held(discard=discard)
 

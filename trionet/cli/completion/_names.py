@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final, NoReturn
 
+from trionet._util._logging import get_logger
 from trionet.errors import TrionetError
 
 from ..clients._connection import SERVERS, add_connection_arguments, client_settings
@@ -35,7 +36,7 @@ def print_names(arguments: Sequence[str]) -> int:
     Returns:
         The exit status.
     """
-    logging.getLogger("trionet").addHandler(logging.NullHandler())  # else warnings are printed
+    get_logger("trionet").addHandler(logging.NullHandler())  # else warnings are printed
     kind, line = (*arguments, "", "")[:2]
     try:
         names = _views() if kind == "views" else _names_in_cluster(kind, line)

@@ -8,7 +8,6 @@ responsible for some of its items (:meth:`Calls.for_each`).
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import (
     AsyncIterator,
@@ -26,6 +25,7 @@ from typing import Any, Final, TypeVar
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._raising import raise_single_error
 from ...errors import ApiError, CallTimedOutError, ConfigError, DisconnectedError, TrionetError
 from ...net._network import SYSTEM, Network
@@ -56,7 +56,7 @@ SendTo = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
 
 INT_MAX: Final = 2**31 - 1
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 IN_FLIGHT_MAX: Final = 1_000_000
 """Effectively no limit, as in KafkaAdminClient: calls do not wait for each other."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from ..._util._logging import get_logger
 from ...errors import ConfigError
 from ...protocol._config_types import Password, Value, parse_value, value_text
 from ._keys import ClientKeys
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 
 def _lower(raw: object) -> object:

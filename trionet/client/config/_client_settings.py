@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from ..._util._logging import get_logger
 from ..._util._regular_file import read_regular_file
 from ...errors import ConfigError
 from ...net.sasl import MECHANISMS
@@ -35,7 +35,7 @@ from ._client_config import ClientConfig
 # Kafka: ClientTelemetryProvider.
 _TELEMETRY_LABELS: Final = ("client.rack", "group.id", "group.instance.id", "transactional.id")
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 
 def client_settings(

@@ -8,12 +8,12 @@ reads records.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import TrionetError
 from ...protocol import error_codes
 from .._api_errors import api_error
@@ -23,7 +23,7 @@ from .offsets._position_requests import OffsetReset, PositionValidator, missing_
 from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
 
-logger = logging.getLogger("trionet.client.consumer")
+logger = get_logger("trionet.client.consumer")
 
 #: Topic errors that only the user can resolve.
 _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_TOPIC_EXCEPTION})

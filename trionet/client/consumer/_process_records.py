@@ -7,7 +7,6 @@ while it asks. If enough records wait for a handler, the partitions are paused i
 from __future__ import annotations
 
 import inspect
-import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any, Final, Unpack
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._raising import raise_single_error
 from ..._util._text import counted
 from ...errors import ApiError, ConfigError, RebalanceInProgressError, TrionetError
@@ -33,7 +33,7 @@ from .processing._backlog import Backlog, Job, Order
 from .processing._offset_tracker import OffsetTracker
 from .records._record import ConsumerBatch, ConsumerRecord
 
-logger = logging.getLogger("trionet.client.consumer")
+logger = get_logger("trionet.client.consumer")
 
 Handler = Callable[[ConsumerRecord], Awaitable[object]]
 #: The maximum number of records of a partition from the first unfinished one on, which are handled

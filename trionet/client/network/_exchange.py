@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
+from ..._util._logging import get_logger
 from ...errors import (
     AuthenticationError,
     DisconnectedError,
@@ -50,7 +51,7 @@ from ._metadata_updater import MetadataUpdater
 from ._reachability import Reachability, Stage, cause_of_end, no_response
 from ._responses import Callback, ClientResponse, Outcomes, PendingResponse
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 # Higher ids are reserved for SASL (Kafka: SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
 CORRELATION_ID_MAX = RESERVED_IDS[0] - 1

@@ -34,7 +34,6 @@ each poll wakes all of them, and an event per node would be cheaper.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import Callable
@@ -43,6 +42,7 @@ from typing import Any, Final
 
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._raising import again
 from ...errors import (
     DisconnectedError,
@@ -68,7 +68,7 @@ from ._reachability import Reachability
 from ._responses import Callback, ClientResponse, PendingResponse
 from ._telemetry import Telemetry
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 #: A poll that fails is tried again, in case its error was a passing one, but not for ever.
 _FAILED_POLLS_MAX: Final = 10

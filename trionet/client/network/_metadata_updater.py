@@ -13,13 +13,13 @@ of the client in :class:`Requester`, so that the decisions can be tested without
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 import attrs
 
+from ..._util._logging import get_logger
 from ...errors import AuthenticationError, TrionetError, UnsupportedVersionError
 from ...net._network import SYSTEM
 from ...protocol import error_codes
@@ -31,7 +31,7 @@ from .._network_settings import MetadataTimes
 from ._cluster import Node
 from ._metadata import Metadata
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 # The first version that can disable the creation of requested topics.
 _FIRST_WITHOUT_CREATION = 4

@@ -33,6 +33,7 @@ from typing import Final, NamedTuple
 
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import AuthenticationError, CallTimedOutError, DisconnectedError
 from ...net._channel import Channel
 from ...net._channel_state import ChannelState
@@ -42,7 +43,7 @@ from ...net.wire._framing import LOOKS_LIKE_TLS
 from ..security._sasl_client_authenticator import NOT_FOR_SASL
 from ._cluster import Cluster, Node
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 # OpenSSL's messages for bytes that are not a TLS record; they depend on the OpenSSL version.
 _NOT_TLS: Final = ("wrong version number", "record layer failure", "packet length too long")

@@ -20,16 +20,16 @@ first callback noticeably.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._raising import again
 from ...errors import TrionetError
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 
 class ClientResponse:

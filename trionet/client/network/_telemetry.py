@@ -9,7 +9,6 @@ errors are only logged.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from typing import Any, Final, Protocol
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ...errors import TrionetError, UnsupportedVersionError
 from ...metrics._otlp import Point, PointKind, metrics_data
 from ...metrics._registry import Kind, Metric, Snapshot
@@ -37,7 +37,7 @@ from ._cluster import Node
 from ._metadata import Metadata
 from ._responses import ClientResponse, PendingResponse
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 # If the broker names no interval or could not be reached (Kafka: DEFAULT_PUSH_INTERVAL_MS).
 INTERVAL_SECONDS: Final = 300.0

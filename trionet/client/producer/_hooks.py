@@ -9,12 +9,12 @@ counter.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
+from ..._util._logging import get_logger
 from ...errors import ApiError, TrionetError, UndeliveredError
 from ...protocol.records._types import Headers
 from .._topic_partition import TopicPartition
@@ -22,7 +22,7 @@ from ._delivery import FailureCount
 from .batching._batch import ProducerBatch
 from .batching._records import RecordColumns
 
-logger = logging.getLogger("trionet.client.producer")
+logger = get_logger("trionet.client.producer")
 
 
 class ProducerRecord(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Unpack
@@ -10,6 +9,7 @@ from typing import Unpack
 import trio
 
 from ..._util._background import open_background_nursery
+from ..._util._logging import get_logger
 from ...net._network import SYSTEM, Network
 from ..config._keywords import ProducerKeywords
 from ..network._kafka_client import KafkaClient
@@ -28,7 +28,7 @@ from .sending._sender import Sender
 from .transactions._transaction_manager import TransactionManager
 from .transactions._transaction_state import TransactionState
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 
 @asynccontextmanager

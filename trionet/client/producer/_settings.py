@@ -6,11 +6,11 @@ bytes.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 import attrs
 
+from ..._util._logging import get_logger
 from ...errors import ConfigError
 from .._backoff import ExponentialBackoff
 from ..config._client_config import ClientConfig, check_nothing_beside, read_config
@@ -19,7 +19,7 @@ from ..config._keys import IN_FLIGHT_MAX, PRODUCER_KEYS
 from ..network._open_client import ClientSettings
 from ..security._settings import TokenProvider
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 
 @attrs.frozen(kw_only=True)

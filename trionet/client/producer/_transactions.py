@@ -8,13 +8,13 @@ ended: what was asked for is carried out, and the next transaction begins only t
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._raising import again
 from ...errors import (
     CallTimedOutError,
@@ -37,7 +37,7 @@ from .transactions._verdicts import abortable
 if TYPE_CHECKING:
     from ..consumer.coordinator._classic_member import GroupMetadata
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 #: How long a cancelled task waits for the end of its transaction: as long as a broker of ours takes
 #: to stop. After that, the sending task goes on alone.

@@ -12,7 +12,6 @@ import base64
 import binascii
 import inspect
 import json
-import logging
 import random
 import ssl
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +20,7 @@ from urllib.parse import quote_plus, unquote, urlencode, urlsplit
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._regular_file import read_regular_file
 from ...errors import AuthenticationError, ConfigError, DisconnectedError, TrionetError
 from ...net._network import Network
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import h11
 
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 # The wait after a provider has failed (Kafka: ExpiringCredentialRefreshingLogin).
 RETRY_SECONDS: Final = 10.0

@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import trio
 
+from ..._util._logging import get_logger
+
 #: The time limit for restoring the screen, which a stuck terminal exceeds.
 LEAVE_SECONDS: Final = 0.5
 #: The interval between checks of whether the shell has moved the process to the foreground.
@@ -281,7 +283,7 @@ def hold_terminal_logging() -> Iterator[None]:
     Handlers with another output, such as a file, are not affected. Warnings that
     Python prints to standard error if there is no handler are suppressed, too.
     """
-    root, package = logging.getLogger(), logging.getLogger("trionet")
+    root, package = logging.root, get_logger("trionet")
     held = [
         (log, handler)
         for log in (root, package)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import logging
 import re
 import ssl
 import urllib.error
@@ -29,13 +28,14 @@ from urllib.parse import urlsplit
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._regular_file import read_regular_file
 from ...errors import ConfigError
 from ..tls._tls_transport import describe
 from ._mechanism import require
 from ._oauthbearer import Token, TokenError
 
-logger = logging.getLogger("trionet.net.sasl")
+logger = get_logger("trionet.net.sasl")
 
 READINGS_SECONDS_MIN = 10.0
 # However small the settings are, refreshes keep neither the issuer nor this machine busy.

@@ -9,6 +9,8 @@ from typing import Any, Protocol, cast
 
 import trio
 
+from ..._util._text import single_line
+
 #: The hosts that mean every local address.
 WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - recognised, not bound
 
@@ -64,7 +66,7 @@ async def resolve(host: str, port: int) -> list[Address]:
     try:
         found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise OSError(f"{host} has no address: {error}") from error
+        raise OSError(single_line(f"{host} has no address: {error}")) from error
     return [cast(Address, address) for *_, address in found]
 
 

@@ -19,11 +19,10 @@ else:
     try:
         from trionet.protocol.records import _typed_writer as writer
     except (ImportError, ValueError) as error:  # ValueError: an incompatible version of librt
-        import logging  # rarely needed, and slow to import
-
+        from trionet._util._logging import get_logger  # logging is slow to import
         from trionet.protocol.records import _pure_writer as writer
 
-        logging.getLogger("trionet.protocol").warning(
+        get_logger("trionet.protocol").warning(
             "records are written in pure Python, because librt cannot be used: %s; "
             "run `pip install --upgrade librt`",
             error,

@@ -6,7 +6,6 @@ pages and HTTP are loaded when the first client connects, and whatever fails is 
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from ..._util._logging import get_logger
 from ...net._local_socket import IS_SUPPORTED, LocalSocket, is_local, is_own_peer
 from ...net.wire._endpoint import Endpoint
 
 if TYPE_CHECKING:
     from ._metrics_listener import FindPage
 
-logger = logging.getLogger("trionet.server.metrics")
+logger = get_logger("trionet.server.metrics")
 
 #: The key that turns the sockets off.
 KEY: Final = "metrics.local.enable"

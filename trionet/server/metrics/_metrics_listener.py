@@ -9,7 +9,6 @@ the kernel's backlog.
 
 from __future__ import annotations
 
-import logging
 import socket
 import ssl
 from collections import OrderedDict
@@ -20,12 +19,13 @@ from http import HTTPStatus
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._monotonic import perf_counter
 from ...net.wire._endpoint import Endpoint, bind
 from .._acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
 from ._http_exchange import HttpExchange, HttpRequest, HttpResponse, HttpRules, Refused
 
-logger = logging.getLogger("trionet.server.metrics")
+logger = get_logger("trionet.server.metrics")
 
 FindPage = Callable[[HttpRequest], "Page"]
 """Returns the page at a path; raises :class:`._http_exchange.Refused` for an unknown path."""

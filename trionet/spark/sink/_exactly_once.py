@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from ..._util._logging import get_logger
 from ...errors import TrionetError
 from ._messages import TaskId, TaskPrepared, summary
 from ._writers import checked
@@ -18,7 +18,7 @@ from ._writers import checked
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 
 class ExactlyOnceWriter(DataSourceStreamArrowWriter):

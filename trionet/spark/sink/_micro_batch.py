@@ -31,6 +31,7 @@ from typing import Final
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ...client._prepared_transaction import PreparedTransaction
 from ...client._topic_partition import TopicPartition
 from ...client.admin._calls import IN_FLIGHT_MAX, AdminSettings, Calls, open_calls
@@ -51,7 +52,7 @@ from .._options import SinkOptions
 from ._markers import Marker, check_head, check_same, parse_marker, wanted_markers
 from ._messages import TaskPrepared, query_prefix
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 #: How long an abort may take: Spark has failed the query, and waits for it.
 ABORT_SECONDS: Final = 10.0

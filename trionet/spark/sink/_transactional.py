@@ -12,7 +12,6 @@ at a time.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Hashable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -21,6 +20,7 @@ from typing import Final
 
 import trio
 
+from ..._util._logging import get_logger
 from ...client._prepared_transaction import PreparedTransaction
 from ...client.producer._transactions import Transactions
 from ...errors import ApiError, ConfigError
@@ -32,7 +32,7 @@ from ._digest import RowDigest, digest_of
 from ._messages import TaskId, TaskPrepared
 from ._task import SharedProducer, SinkTask, open_shared_producer
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 #: The producers that tasks of this process have now; only used in the loop's thread.
 _taken: Final[set[Hashable]] = set()

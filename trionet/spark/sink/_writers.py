@@ -7,7 +7,6 @@ numpy, is imported where a task begins, which saves each of them a quarter of a 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from ..._util._logging import get_logger
 from ...errors import ConfigError
 from .._options import SinkOptions
 from ._messages import TaskWritten, summary
@@ -25,7 +25,7 @@ from ._schema import SinkColumnsError, check_columns
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 
 def checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:

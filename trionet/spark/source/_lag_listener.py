@@ -12,9 +12,10 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from ..._util._logging import get_logger
 from ._lag import lag
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 
 class LagListener(StreamingQueryListener):

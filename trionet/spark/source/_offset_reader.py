@@ -7,7 +7,6 @@ here: one per configuration and process, kept open by the loop host.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Final, TypeVar, TypeVarTuple
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client._topic_partition import TopicPartition
 from ...client.admin._calls import AdminSettings, Calls
@@ -159,7 +159,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
         yield SourceClient(client, TopicCalls(calls), PartitionCalls(calls), settings_of_consumer)
 
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

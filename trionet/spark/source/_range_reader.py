@@ -20,7 +20,6 @@ which the query plan records.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ import trio
 from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
+from ..._util._logging import get_logger
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client.consumer.offsets._position_requests import leader_epoch
 from ...client.network._cluster import Node, TopicMetadata
@@ -62,7 +62,7 @@ from .._planning import OffsetRange, check_order
 from ._arrow_decoder import ColumnDecoder, FetchedRecords, bounds
 from ._offset_reader import OffsetReader, SourceClient, drop_client, leased_client
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 #: The first version with the log start offset (KIP-107).
 VERSION_MIN: Final = 5

@@ -14,7 +14,6 @@ micro-batch can be removed when Spark passes the path of the checkpoint to Pytho
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeVar, TypeVarTuple
@@ -29,6 +28,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from ..._util._logging import get_logger
 from ...client._topic_partition import TopicPartition
 from ...errors import TrionetError
 from ...protocol._config_types import LONG_MAX
@@ -48,7 +48,7 @@ from ._offset_reader import OffsetReader, batch_ranges, on_driver
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-logger = logging.getLogger("trionet.spark")
+logger = get_logger("trionet.spark")
 
 #: Spark requests the latest offsets about fifty times a second; the cluster is queried less often.
 LATEST_INTERVAL_SECONDS: Final = 0.05

@@ -13,16 +13,16 @@ was written.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from ...._util._logging import get_logger
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 _base_offset = attrgetter("base_offset")
 

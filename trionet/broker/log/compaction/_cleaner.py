@@ -20,7 +20,6 @@ cleaning is cancelled, and begins again with the new one.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -30,6 +29,7 @@ from typing import Final, NamedTuple, Self
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import ApiError
 from .._log import Log
 from ..files._checkpoint_files import PartitionKey
@@ -43,7 +43,7 @@ from ._cleaning import CleaningStatistics
 from ._log_cleaning import CleaningAborted, aborted_if_removed, clean_log, cleaning_input
 from ._worker import CAN_START_WORKERS, ThreadWorker, Worker, WorkerError, open_process_worker
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 #: A cleaning that reads less than this is done sooner in a thread than a process starts.
 PROCESS_BYTES_MIN: Final = 4 * 1024 * 1024

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import random
 import re
 import uuid
@@ -36,12 +35,13 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from ...._util._logging import get_logger
 from ....errors import ConfigError
 from ....net._network import SYSTEM
 from ....protocol.records._crc32c import crc32c
 from ._directory import Directory, NotRegularError
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 START_OFFSET_FILE = "log-start-offset-checkpoint"

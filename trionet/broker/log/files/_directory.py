@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import shutil
 import stat
@@ -39,9 +38,10 @@ from ...._util._log_file import (
     check_descriptor_limit,
     log_file,
 )
+from ...._util._logging import get_logger
 from ....errors import ConfigError
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 T = TypeVar("T")
 

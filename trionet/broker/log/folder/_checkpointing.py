@@ -7,13 +7,13 @@ that the next startup can distinguish deleted records from missing ones.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import attrs
 import trio
 
+from ...._util._logging import get_logger
 from .._log import Log
 from ..files._checkpoint_files import (
     CLEAN_SHUTDOWN_FILE,
@@ -35,7 +35,7 @@ from ..files._directory import Directory, run_blocking
 from ..recovery._log_loader import LastShutdown
 from ._turns import in_turns
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 # By how much a file may grow and still be written on a full disk, so that records can be deleted to
 # free space: a line for each of a few partitions, and less than a block.

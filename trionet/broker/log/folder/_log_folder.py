@@ -11,7 +11,6 @@ gigabytes. If the removal fails or is interrupted, the next startup completes it
 
 from __future__ import annotations
 
-import logging
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
@@ -21,6 +20,7 @@ from typing import Self, TypeVar
 
 import trio
 
+from ...._util._logging import get_logger
 from ...._util._raising import raise_single_error
 from ....errors import ApiError
 from ....net._network import SYSTEM
@@ -45,7 +45,7 @@ from ..segments._log_config import LogConfig
 from ._checkpointing import Checkpointing, read_shutdown_record
 from ._partition_opening import PartitionOpening, move_removed
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 T = TypeVar("T")
 

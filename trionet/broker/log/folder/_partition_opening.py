@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable, Container, Iterable
 
 import attrs
 
+from ...._util._logging import get_logger
 from .._log import Log
 from ..files._checkpoint_files import (
     PARTITION_FILE,
@@ -23,7 +23,7 @@ from ..recovery._log_loader import LastShutdown
 from ..recovery._missing_records import MissingRecords, MissingRecordsError
 from ..segments._log_config import LogConfig
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 NO_TOPIC_ID = bytes(16)
 

@@ -29,11 +29,11 @@ the indexes of one segment.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 
 import attrs
 
+from ...._util._logging import get_logger
 from ....errors import ApiError, WireFormatError
 from ..files._checkpoint_files import Extent
 from ..files._directory import Directory
@@ -57,7 +57,7 @@ from ..state._producer_state import (
 from ._missing_records import MissingRecords, fill_gap, find_gaps, truncate_segment
 from ._recovery_scan import RecoveryScan, last_offset_max
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 _OFFSET_MAX = 2**63 - 1
 

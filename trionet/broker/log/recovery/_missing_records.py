@@ -16,10 +16,10 @@ Rejected: checksums of whole files, because every startup would have to read all
 
 from __future__ import annotations
 
-import logging
 from itertools import pairwise
 from typing import NamedTuple
 
+from ...._util._logging import get_logger
 from ....errors import ApiError, TrionetError
 from ....protocol.records._batch import HEADER_SIZE, empty_batch
 from ..files._checkpoint_files import Extent
@@ -27,7 +27,7 @@ from ..files._directory import Directory
 from ..segments._log_batches import BatchPlace, file_name
 from ..segments._segment import Segment
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 # An index has 31 bits for an offset relative to its segment.
 _OFFSETS_MAX = 2**31

@@ -8,10 +8,10 @@ there to mark the end of the log.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 from ...._util._log_file import LogFile
+from ...._util._logging import get_logger
 from ....errors import WireFormatError
 from ....protocol.records._batch import CRC_START, HEADER_SIZE, BatchHeader, check_crc, read_header
 from ....protocol.records._crc32c import crc32c
@@ -33,7 +33,7 @@ from ..state._producer_state import (
 from ..validation._validation import records_max
 from ._missing_records import MissingRecords, fill_gap, truncate_segment
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 # The memory that a scan uses, whatever sizes the file claims.
 CHUNK_BYTES = 1048576

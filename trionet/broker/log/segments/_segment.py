@@ -35,11 +35,11 @@ visible in order.
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from ...._util._log_file import GATHER_BUFFERS_MAX, Buffer, LogFile
+from ...._util._logging import get_logger
 from ....errors import ApiError
 from ....protocol.error_codes import CORRUPT_MESSAGE
 from ..files._directory import Directory
@@ -56,7 +56,7 @@ from ._segment_indexes import (
     index_batches,
 )
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 T = TypeVar("T")
 

@@ -25,16 +25,16 @@ All functions block.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Container, Iterable
 
+from ...._util._logging import get_logger
 from ....errors import ApiError
 from ..files._directory import Directory
 from ._log_batches import CLEANED_SUFFIX, SWAP_SUFFIX, batches_from, file_name, is_offset
 from ._segment import Segment
 from ._segments import INDEXES
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 _LOG_SWAP = ".log" + SWAP_SUFFIX
 

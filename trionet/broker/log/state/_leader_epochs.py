@@ -14,19 +14,19 @@ Without the file, the epochs are rebuilt from the batch headers.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from ...._util._logging import get_logger
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory
 from ..segments._log_batches import header_at
 from ..segments._segment import Segment
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 

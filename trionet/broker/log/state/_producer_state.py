@@ -30,11 +30,11 @@ the file, because it uses each producer's last entry.
 
 from __future__ import annotations
 
-import logging
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ...._util._logging import get_logger
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import (
     INVALID_PRODUCER_EPOCH,
@@ -51,7 +51,7 @@ from ..segments._log_batches import file_name, header_at, is_offset, marker_at
 from ..segments._segment import Segment
 from ._open_transactions import OpenTransactions
 
-logger = logging.getLogger("trionet.broker.log")
+logger = get_logger("trionet.broker.log")
 
 BATCHES_KEPT: Final = 5
 NO_EPOCH: Final = -1

@@ -12,6 +12,7 @@ from typing import Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import TrionetError
 from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..records._chunk import NO_EPOCH, FetchPosition
@@ -20,7 +21,7 @@ from ..state._subscription_state import SubscriptionState
 from ._classic_member import ClassicMember, Generation, GroupSettings
 from ._committed_offsets import CommittedOffsets, never
 
-LOGGER: Final = logging.getLogger(__name__)
+LOGGER: Final = get_logger(__name__)
 
 #: How often unchanged offsets are committed again. A commit that was delayed on a lost connection
 #: may arrive after later ones and set the group back. Kafka's consumer repeats them at each

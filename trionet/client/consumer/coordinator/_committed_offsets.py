@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import (
     CommitFailedError,
     DisconnectedError,
@@ -37,7 +37,7 @@ from ..records._hooks import ConsumerHooks
 from ._classic_member import ClassicMember, Generation, GroupSettings, MemberState
 from ._coordinator_finder import CoordinatorFinder
 
-LOGGER: Final = logging.getLogger(__name__)
+LOGGER: Final = get_logger(__name__)
 
 _COORDINATOR_MOVED: Final = frozenset(
     {

@@ -14,13 +14,13 @@ with KIP-848, where the broker computes assignments.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ...._util._raising import again
 from ....errors import CommitFailedError, FencedInstanceIdError, TrionetError
 from ..._topic_partition import OffsetAndMetadata, TopicPartition
@@ -38,7 +38,7 @@ from ._loop_watchdog import watching_loop
 from ._membership import Membership
 from ._rebalance_steps import RebalanceListenerInvoker, RebalanceSteps
 
-LOGGER: Final = logging.getLogger(__name__)
+LOGGER: Final = get_logger(__name__)
 
 _CLOSED: Final = "the consumer is closed"
 #: How long the last commit waits while no broker can be reached. A broker that restarts has a

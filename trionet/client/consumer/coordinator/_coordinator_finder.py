@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import attrs
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import DisconnectedError
 from ....protocol._codec import api_key_of
 from ....protocol._wire import Message
@@ -21,7 +21,7 @@ from ...network._open_client import until_any_ready
 from ...network._responses import PendingResponse
 from ._classic_member import GroupSettings
 
-LOGGER: Final = logging.getLogger(__name__)
+LOGGER: Final = get_logger(__name__)
 
 _KEY_TYPE_GROUP: Final = 0
 _MANY_KEYS_VERSION: Final = 4

@@ -6,12 +6,12 @@ partitions, and watches for topic changes.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import ConfigError, LocalProtocolError, WireFormatError
 from ....protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..._topic_partition import TopicPartition
@@ -31,7 +31,7 @@ from ..assignors._consumer_protocol import (
 from ..state._subscription_state import SubscriptionState, SubscriptionType
 from ._classic_member import ClassicMember, GroupSettings
 
-LOGGER: Final = logging.getLogger(__name__)
+LOGGER: Final = get_logger(__name__)
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:

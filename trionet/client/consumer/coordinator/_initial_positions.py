@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import ApiError, TrionetError
 from ..._api_errors import is_retriable
 from ..._topic_partition import OffsetAndMetadata, TopicPartition
@@ -23,7 +23,7 @@ from ._classic_member import ClassicMember, Generation
 from ._commits import Commits
 from ._committed_offsets import CommittedOffsets
 
-LOGGER: Final = logging.getLogger(__name__)
+LOGGER: Final = get_logger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | None]
 

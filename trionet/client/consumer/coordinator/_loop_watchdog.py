@@ -7,7 +7,6 @@ calls for every step of every task.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,9 @@ from typing import Any, Final
 
 import trio
 
-LOGGER: Final = logging.getLogger(__name__)
+from ...._util._logging import get_logger
+
+LOGGER: Final = get_logger(__name__)
 
 _OWN: Final = ("trio", "outcome", "trionet")
 """The packages whose frames are skipped in the search for the user's blocking code."""

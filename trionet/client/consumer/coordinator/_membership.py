@@ -7,7 +7,6 @@ no clock: ``now`` is the current time on the event loop's clock, in seconds.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import DisconnectedError, FencedInstanceIdError, TrionetError
 from ....protocol.messages.heartbeat import HeartbeatRequest
 from ....protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -24,7 +24,7 @@ from ._classic_member import ClassicMember, Generation, GroupSettings, MemberSta
 from ._coordinator_finder import CoordinatorFinder
 from ._group_leader import GroupLeader
 
-LOGGER: Final = logging.getLogger(__name__)
+LOGGER: Final = get_logger(__name__)
 
 JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
 """How much longer than the rebalance timeout to wait for a JoinGroup response (KAFKA-7610)."""

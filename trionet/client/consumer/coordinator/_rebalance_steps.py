@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 import attrs
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import WireFormatError
 from ..._topic_partition import TopicPartition
 from ..assignors import RebalanceProtocol
@@ -26,7 +27,7 @@ from ._classic_member import ClassicMember, Generation, GroupSettings
 from ._commits import Commits
 from ._group_leader import GroupAssignment
 
-LOGGER: Final = logging.getLogger(__name__)
+LOGGER: Final = get_logger(__name__)
 
 RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[None] | None]
 """A plain or async function that is called with a sorted list of partitions."""

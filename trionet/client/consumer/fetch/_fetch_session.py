@@ -8,10 +8,10 @@ built only after the preceding request has succeeded or failed.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ...._util._logging import get_logger
 from ....protocol import error_codes
 from ....protocol._wire import NO_UUID
 from ....protocol.messages.fetch import (
@@ -24,7 +24,7 @@ from ....protocol.messages.fetch import (
 )
 from ..._topic_partition import TopicPartition
 
-logger = logging.getLogger("trionet.client.consumer")
+logger = get_logger("trionet.client.consumer")
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0

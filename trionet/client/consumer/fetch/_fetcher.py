@@ -17,7 +17,6 @@ Nothing here is async or blocks: the network task calls :meth:`Fetcher.send` bet
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from typing import Final, NamedTuple
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import (
     FetchTooLargeError,
     OffsetOutOfRangeError,
@@ -58,7 +58,7 @@ from ._fetch_session import (
 )
 from ._settings import FetchSettings
 
-logger = logging.getLogger("trionet.client.consumer")
+logger = get_logger("trionet.client.consumer")
 
 #: The first version with record batches and transactions (KIP-98).
 VERSION_MIN = 4

@@ -8,7 +8,6 @@ its log may have been truncated (KIP-320). Nothing here is async or blocks: the 
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from abc import ABC, abstractmethod
@@ -18,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import trio
 
+from ...._util._logging import get_logger
 from ...._util._text import counted
 from ....errors import LogTruncationError, NoOffsetForPartitionError
 from ....protocol import api_keys, error_codes
@@ -47,7 +47,7 @@ from ..state._pending_errors import PendingErrors
 from ..state._reset_strategy import LATEST, NONE
 from ..state._subscription_state import SubscriptionState
 
-logger = logging.getLogger("trionet.client.consumer")
+logger = get_logger("trionet.client.consumer")
 
 #: The first ListOffsets version that returns a single offset and its timestamp.
 LIST_VERSION_MIN = 1

@@ -6,15 +6,15 @@ logged and have no other effect.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
+from ...._util._logging import get_logger
 from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ._chunk import Chunk
 from ._record import ConsumerBatch
 
-logger = logging.getLogger("trionet.client.consumer")
+logger = get_logger("trionet.client.consumer")
 
 OnConsume: TypeAlias = Callable[[ConsumerBatch], object]
 """A function that is called with a batch of records before its first record is handed out."""

@@ -21,6 +21,7 @@ from typing import Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ...._util._text import counted
 from ....errors import (
     ApiError,
@@ -45,7 +46,7 @@ from ..transactions._verdicts import abortable, of_record
 from ._counters import SenderCounters
 from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_responses
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 #: The time between two warnings about the same error.
 _WARNING_SECONDS: Final = 1.0

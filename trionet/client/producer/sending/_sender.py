@@ -19,7 +19,6 @@ less than a microsecond.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -28,6 +27,7 @@ from typing import Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ...._util._raising import again
 from ....errors import DeliveryAbortedError, DisconnectedError, TrionetError
 from ....protocol.messages.produce import ProduceRequest
@@ -48,7 +48,7 @@ from ._completion import Completion
 from ._counters import SenderCounters
 from ._produce_requests import FIRST_WITH_TRANSACTIONS, LAST_OF_TV1, produce_request
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 #: The time for which the sending task sleeps after an awaited record, unless new work wakes it.
 PAUSE_SECONDS: Final = 0.05

@@ -24,7 +24,6 @@ a producer across a clean restart.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -32,6 +31,7 @@ from typing import Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import ResponseTooLargeError, TrionetError, UnsupportedVersionError
 from ....protocol import error_codes
 from ....protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -50,7 +50,7 @@ from ._sequences import (
 )
 from ._transaction_state import TransactionState
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 # Queued records fail, but the ACL may be added later, so the next record requests an id again.
 _REFUSED: Final = frozenset({error_codes.CLUSTER_AUTHORIZATION_FAILED})

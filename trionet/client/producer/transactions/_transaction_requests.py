@@ -12,7 +12,6 @@ Kafka.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from functools import partial
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 import trio
 
+from ...._util._logging import get_logger
 from ....errors import (
     ApiError,
     CommitFailedError,
@@ -59,7 +59,7 @@ from ._transaction_manager import TransactionManager
 from ._transaction_state import PendingOffsets, State, Step, TransactionState
 from ._verdicts import Verdict, abortable, fenced, verdict, worst
 
-logger = logging.getLogger("trionet.client")
+logger = get_logger("trionet.client")
 
 #: The feature whose level decides between the protocols (KIP-890), and the first level with TV2.
 FEATURE: Final = "transaction.version"
