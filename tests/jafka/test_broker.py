@@ -6,6 +6,7 @@ import gzip
 import logging
 import os
 import shutil
+import stat
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -110,6 +111,13 @@ async def test_a_folder_has_one_broker(tmp_path: Path) -> None:
                 pass
     async with open_jafka_broker(log_dir=tmp_path):
         pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes")
+async def test_only_the_owner_can_open_the_lock(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch(0o644)
+    async with open_jafka_broker(log_dir=tmp_path):
+        assert 0o600 == stat.S_IMODE((tmp_path / ".lock").stat().st_mode)
 
 
 async def test_a_gap_in_a_log_is_an_error_at_the_start(tmp_path: Path) -> None:

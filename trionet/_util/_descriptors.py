@@ -16,7 +16,10 @@ if sys.platform == "win32":
         pass
 
     def lock_descriptor(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(error.errno, error.strerror) from error
 
     def unlock_descriptor(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
@@ -42,7 +45,8 @@ else:
         """Lock a file for this process.
 
         Raises:
-            OSError: another process holds the lock.
+            BlockingIOError: another descriptor holds the lock, in this process or another.
+            OSError: the file system has no locks.
         """
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

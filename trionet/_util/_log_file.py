@@ -172,14 +172,15 @@ def log_file(descriptor: int, *, in_memory: bool = False) -> LogFile:
     return kind(descriptor, in_memory=in_memory)
 
 
-def open_log_file(path: str, flags: int) -> LogFile:
+def open_log_file(path: str, flags: int, mode: int = 0o644) -> LogFile:
     """Open a file of a log, unless too few file descriptors are left.
 
     Args:
         path: the path of the file.
         flags: such as ``os.O_RDWR | os.O_CREAT``.
+        mode: the mode of a file that is created.
 
     Raises:
         OSError: the file cannot be opened, or EMFILE; with ``O_CREAT``, it may have been created.
     """
-    return log_file(check_descriptor_limit(os.open(path, flags | OPEN_FLAGS, 0o644)))
+    return log_file(check_descriptor_limit(os.open(path, flags | OPEN_FLAGS, mode)))

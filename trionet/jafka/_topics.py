@@ -13,11 +13,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import trio
 
-from .._util._descriptors import descriptor_limit, lock_descriptor, sync_folder
+from .._util._descriptors import descriptor_limit, sync_folder
+from .._util._lock_file import PRIVATE, lock_file
 from .._util._log_file import LogFile, open_log_file
 from .._util._logging import get_logger
 from .._util._text import counted, single_line
@@ -110,10 +112,12 @@ class Topics:
             OSError: the folder or a file in it cannot be read.
         """
         os.makedirs(self._path, exist_ok=True)
-        self._lock = open_log_file(os.path.join(self._path, _LOCK), os.O_RDWR | os.O_CREAT)
+        path = os.path.join(self._path, _LOCK)
         try:
-            lock_descriptor(self._lock.fileno())
-        except OSError:
+            self._lock = lock_file(
+                path, partial(open_log_file, path, os.O_RDWR | os.O_CREAT, PRIVATE)
+            )
+        except BlockingIOError:
             raise ConfigError(
                 f"{self._path} is in use by another broker; stop it, or give this one a folder of"
                 " its own (log.dir)"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import stat
 import subprocess
 import sys
 import weakref
@@ -13,10 +14,13 @@ from typing import Any
 import pytest
 
 from support.small_disk import small_disk
+from trionet._util._descriptors import lock_descriptor
 from trionet._util._log_file import SeekingLogFile, log_file
 from trionet.broker.log import Directory, FolderDirectory, LogFile, MemoryDirectory
 from trionet.broker.log.files._memory_directory import unlinked_file
 from trionet.errors import ConfigError
+
+posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes")
 
 
 def test_created_file_is_empty_and_writable_at_any_position(directory: Directory) -> None:
@@ -378,6 +382,10 @@ def test_memory_folder_without_a_parent_cannot_be_renamed() -> None:
         MemoryDirectory().move_to("x")
 
 
+def lock_path(folder: FolderDirectory) -> str:
+    return os.path.join(folder.path, ".lock")
+
+
 def test_second_lock_of_a_folder_is_refused_until_the_first_is_released(
     folder: FolderDirectory,
 ) -> None:
@@ -388,6 +396,44 @@ def test_second_lock_of_a_folder_is_refused_until_the_first_is_released(
     lock.release()
 
     FolderDirectory(folder.path).lock().release()
+
+
+@posix
+def test_only_the_owner_can_open_the_lock(folder: FolderDirectory) -> None:
+    """Whoever can open the file for reading can lock it, and keep the broker from starting."""
+    lock = folder.lock()
+
+    assert 0o600 == stat.S_IMODE(os.stat(lock_path(folder)).st_mode)
+    lock.release()
+
+
+@posix
+def test_who_has_an_older_versions_lock_open_cannot_keep_the_broker_from_starting(
+    folder: FolderDirectory,
+) -> None:
+    folder.create(".lock")
+    os.chmod(lock_path(folder), 0o644)
+    stranger = os.open(lock_path(folder), os.O_RDONLY)
+    try:
+        folder.lock().release()
+        lock_descriptor(stranger)
+
+        lock = FolderDirectory(folder.path).lock()
+        with pytest.raises(ConfigError, match="in use by another broker"):
+            FolderDirectory(folder.path).lock()
+        assert 0o600 == stat.S_IMODE(os.stat(lock_path(folder)).st_mode)
+        lock.release()
+    finally:
+        os.close(stranger)
+
+
+@posix
+def test_a_broker_of_an_older_version_keeps_others_out(folder: FolderDirectory) -> None:
+    older = folder.create(".lock")
+    lock_descriptor(older.fileno())
+
+    with pytest.raises(ConfigError, match="in use by another broker"):
+        FolderDirectory(folder.path).lock()
 
 
 def test_memory_is_not_shared() -> None:

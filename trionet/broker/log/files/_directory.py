@@ -30,7 +30,8 @@ from typing import Protocol, TypeVar
 
 import trio
 
-from ...._util._descriptors import lock_descriptor, sync_folder, unlock_descriptor
+from ...._util._descriptors import sync_folder, unlock_descriptor
+from ...._util._lock_file import PRIVATE, lock_file
 from ...._util._log_file import (
     OPEN_FLAGS,
     Buffer,
@@ -45,6 +46,7 @@ logger = get_logger("trionet.broker.log")
 
 T = TypeVar("T")
 
+LOCK = ".lock"
 _DRAFT_SUFFIX = ".tmp"
 _SPARE_SUFFIX = ".spare"
 
@@ -369,15 +371,16 @@ class FolderDirectory:
         return await in_thread(work, limiter)
 
     def lock(self) -> FolderLock:
-        file = self.create(".lock")
         try:
-            lock_descriptor(file.fileno())
-        except OSError as error:
+            return FolderLock(lock_file(self._join(LOCK), self._open_lock))
+        except BlockingIOError as error:
             raise ConfigError(
                 f"the data directory {self.path} is in use by another broker (its .lock is held); "
                 "stop that broker, or give this one its own directory (log.dirs)"
             ) from error
-        return FolderLock(file)
+
+    def _open_lock(self) -> LogFile:
+        return log_file(self._open(LOCK, os.O_RDWR | os.O_CREAT, PRIVATE))
 
     def _join(self, name: str) -> str:
         return f"{self.path}{os.sep}{name}"
@@ -385,19 +388,19 @@ class FolderDirectory:
     def _open_log(self, name: str, flags: int) -> LogFile:
         return log_file(check_descriptor_limit(self._open(name, flags)))
 
-    def _open(self, name: str, flags: int) -> int:
+    def _open(self, name: str, flags: int, mode: int = 0o644) -> int:
         # Never only for writing, which fails for a pipe without a reader.
         path = self._join(name)
-        descriptor = os.open(path, flags | OPEN_FLAGS, 0o644)
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        descriptor = os.open(path, flags | OPEN_FLAGS, mode)
+        found = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(found) or stat.S_ISDIR(found):
             return descriptor
         os.close(descriptor)
         if not flags & os.O_CREAT:
             raise NotRegularError(errno.ENOENT, "it is not a regular file", path)
         logger.warning("replacing %s, which is not a regular file", path)
         os.unlink(path)
-        return self._open(name, flags)
+        return self._open(name, flags, mode)
 
     def __repr__(self) -> str:
         return f"FolderDirectory({self.path!r})"
