@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
+import trio
 
 from support.calls import create_topic
 from support.client import connect
@@ -109,7 +111,7 @@ async def write_minutes(bootstrap_servers: str, minutes: int, padding: int) -> N
 
 async def test_all_minutes_of_the_pipeline_are_read_before_it_is_printed() -> None:
     async with open_broker() as broker:
-        await write_minutes(broker.bootstrap_servers, 45, 100_000)
+        await write_minutes(broker.bootstrap_servers, 45, 30_000)
         async with open_remote(broker.bootstrap_servers) as source:
             document = await render_once(source, OnceOptions(view="pipeline", form="json"))
             text = await render_once(source, OnceOptions(view="pipeline"))
@@ -132,6 +134,47 @@ async def test_incidents_of_the_pipeline_are_a_table_for_programs() -> None:
             assert [] == json.loads(await render_once(source, OnceOptions("anomalies", "json")))
 
     assert incident.items() <= row.items()
+
+
+async def test_a_record_that_is_no_result_does_not_end_it() -> None:
+    """Anyone who may produce to the topic can put it there, where it stays for days."""
+    async with open_broker() as broker:
+        await write_minutes(broker.bootstrap_servers, 2, 0)
+        async with open_producer(broker.bootstrap_servers) as producer:
+            for window in ("[1]", "5", "null", '"x"'):
+                key = f'{{"kind":"windows","window":{window}}}'.encode()
+                await producer.send("log-results", b'{"requests":7,"errors":0}', key=key)
+        async with open_remote(broker.bootstrap_servers) as source:
+            document = await render_once(source, OnceOptions(view="pipeline", form="json"))
+            text = await render_once(source, OnceOptions(view="pipeline"))
+            page = await render_once(source, OnceOptions(view="pipeline", form="html"))
+
+    assert [0, 1] == sorted(row["requests"] for row in json.loads(document))
+    assert "! 4 malformed records, which are not shown" in text
+    assert "4 malformed records" in page
+
+
+@pytest.mark.parametrize(
+    "body", ["[" * 200_000, '{"version":1,"now":1' + "0" * 4000 + "}"], ids=["deep", "large"]
+)
+async def test_a_metrics_server_that_sends_something_else_does_not_end_it(body: str) -> None:
+    async def respond(stream: trio.SocketStream) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        with stream.socket:
+            await stream.receive_some(10_000)
+            await stream.send_all((head + body).encode())
+
+    async with open_broker() as broker, trio.open_nursery() as nursery:
+        serve = partial(trio.serve_tcp, respond, 0, host="127.0.0.1")
+        [listener] = await nursery.start(serve)
+        url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+        async with open_remote(broker.bootstrap_servers, metrics_url=url) as source:
+            text = await render_once(source, OnceOptions(view="topics"))
+            with pytest.raises(NoDataError, match="could not be read"):
+                await render_once(source, OnceOptions(view="connections", form="json"))
+        nursery.cancel_scope.cancel()
+
+    assert "TOPIC" in text
 
 
 async def test_a_part_of_the_minutes_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from trionet.dashboard.model._pipeline_rows import (
     SeriesRow,
     TalkerRow,
 )
+from trionet.dashboard.model._row_factory import row_factory
 from trionet.dashboard.model._rows import ConnectionRow, LogRow
 from trionet.dashboard.model._section import Section
 from trionet.dashboard.model._snapshot import (
@@ -70,7 +71,7 @@ def busy_model(name: str = "billing") -> Model:
     for second in range(SECONDS):
         model.update_network(_taken(second), float(second))
     model.about = attrs.evolve(model.about, source="127.0.0.1:9092")
-    connection, line = row_types.row_factory(ConnectionRow), row_types.row_factory(LogRow)
+    connection, line = row_factory(ConnectionRow), row_factory(LogRow)
     connections = [connection(_connection(number, name)) for number in range(30)]
     model.replace_rows("connections", {row.number: row for row in connections}, 30, 60.0)
     lines = [line(_log_line(number, name)) for number in range(40)]

@@ -103,6 +103,65 @@ def test_a_row_that_was_deleted_is_gone() -> None:
     assert [] == list(pipeline.minutes)
 
 
+WINDOWS = {"kind": "windows", "window": "2026-11-22T11:45:00Z"}
+WHOLE = {
+    "records": 9,
+    "requests": 9.0,
+    "connections": 1,
+    "request_bytes": 900.0,
+    "response_bytes": 90.0,
+    "errors": 0,
+    "throttled": 0,
+    "clients": 2,
+    "series": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ({**WINDOWS, "window": [1]}, WHOLE),
+        ({**WINDOWS, "window": 5}, WHOLE),
+        ({**WINDOWS, "window": None}, WHOLE),
+        ({**WINDOWS, "window": {}}, None),
+        ({**WINDOWS, "window": "\u001b]52;c;eA==\u0007"}, WHOLE),
+        ({**WINDOWS, "kind": []}, None),
+        ({**WINDOWS, "kind": []}, WHOLE),
+        (WINDOWS, {**WHOLE, "requests": "9"}),
+        (WINDOWS, {**WHOLE, "requests": True}),
+        (WINDOWS, {**WHOLE, "requests": float("nan")}),
+        (WINDOWS, {**WHOLE, "requests": 10**4000}),
+        (WINDOWS, {**WHOLE, "requests": 1e300}),
+        (WINDOWS, {**WHOLE, "clients": 2.5}),
+        (WINDOWS, {**WHOLE, "clients": [2]}),
+        (WINDOWS, {**WHOLE, "padding": "x" * 100_000}),
+        (WINDOWS, [1]),
+        ({**WINDOWS, "kind": "incidents", "incident": ["i"]}, {"state": "open"}),
+        ({**WINDOWS, "kind": "incidents"}, {"state": "open"}),
+        ({**WINDOWS, "kind": "requests", "client_id": {"a": 1}}, {"requests": 1.0}),
+    ],
+    ids=lambda each: json.dumps(each)[:60],
+)
+def test_a_row_that_is_not_what_the_views_expect_is_malformed(key: object, value: object) -> None:
+    pipeline = Pipeline()
+    put(pipeline, "windows", minute(1), WHOLE)
+    text = None if value is None else json.dumps(value).encode()
+
+    pipeline.put(json.dumps(key).encode(), text)
+    pipeline.show(1.0)
+
+    assert (1, [minute(1)]) == (pipeline.malformed, list(pipeline.minutes))
+    assert [1, 0, 0, 0, 0] == [len(section) for section in pipeline.sections]
+
+
+def test_a_key_in_another_encoding_is_malformed() -> None:
+    pipeline = Pipeline()
+
+    pipeline.put(json.dumps({**WINDOWS, "kind": "requests"}).encode("utf-16"), b"{}")
+
+    assert 1 == pipeline.malformed
+
+
 def test_what_is_no_result_is_counted_and_left_out() -> None:
     pipeline = Pipeline()
     for key, value in (

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
 
 import pytest
 
 from trionet.dashboard.model._figures import History, Rate, SteppedHistory
-from trionet.dashboard.model._rates import WINDOW_SECONDS, ApiTimes, quantile, spread
+from trionet.dashboard.model._rates import (
+    WINDOW_SECONDS,
+    ApiCounts,
+    ApiTimes,
+    quantile,
+    spread,
+)
 from trionet.metrics._request_times import PHASES
 
 
@@ -18,16 +23,10 @@ def told(
     phase_ms: float = 0.0,
     size: int = 0,
     errors: int = 0,
-) -> dict[str, Any]:
+) -> ApiCounts:
     """What a snapshot has of an API; each phase took the same in all."""
-    return {
-        "name": "Fetch",
-        "requests": requests,
-        "bytes": size,
-        "errors": errors,
-        "phases_ms": dict.fromkeys(PHASES, phase_ms),
-        "total_ms": buckets,
-    }
+    phases_ms = dict.fromkeys(PHASES, phase_ms)
+    return ApiCounts("Fetch", requests, size, errors, phases_ms, tuple(buckets))
 
 
 def test_the_first_look_knows_counts_and_nothing_of_late() -> None:

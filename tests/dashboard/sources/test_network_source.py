@@ -392,7 +392,7 @@ async def test_that_no_request_has_finished_is_known_from_the_second_read_on() -
         assert reader.asked >= 2
 
 
-@pytest.mark.parametrize("about", [{"listeners": None}, {"totals": {"requests": "many"}}], ids=str)
+@pytest.mark.parametrize("about", [{"listeners": 5}, {"totals": {"requests": "many"}}], ids=str)
 async def test_a_broker_whose_reports_have_another_form_is_an_alarm(
     about: dict[str, Any],
 ) -> None:

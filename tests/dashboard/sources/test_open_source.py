@@ -13,7 +13,8 @@ from support.tls import certificate, client_context, write_pem
 from support.watching import watching
 from trionet import Broker, open_admin, open_broker, open_jafka_broker, open_jafka_client
 from trionet.broker.transactions._transaction import NO_IDENTITY
-from trionet.dashboard.sources._actions import ActionError
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.sources._actions import ActionError, Actions
 from trionet.dashboard.sources._jafka_source import NOT_KAFKA
 from trionet.dashboard.sources._local_source import NO_METRICS, NoLocalSocketError
 from trionet.dashboard.sources._open_source import (
@@ -21,7 +22,7 @@ from trionet.dashboard.sources._open_source import (
     open_remote,
     watch_broker,
 )
-from trionet.dashboard.sources._source import DeferredSource
+from trionet.dashboard.sources._source import DeferredSource, JoinedSource, Started
 
 TOKEN = "sixteen-characters-at-least"
 
@@ -189,3 +190,42 @@ async def test_a_jafka_broker_is_shown_by_its_metrics_alone() -> None:
             assert {"ProducerRequest", "MultiFetchRequest", "CreaterRequest"} == set(model.apis)
             assert NOT_KAFKA == model.groups.missing == model.configs.missing
             assert {} == model.alarms
+
+
+class _Failing:
+    """A part that fails once, before or after it has started, and then works."""
+
+    interval_seconds = 1.0
+
+    def __init__(self, *, starts: bool) -> None:
+        self._starts = starts
+        self._runs = 0
+
+    def focus(self, section: str | None, key: object = None) -> None:
+        pass
+
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
+        await trio.lowlevel.checkpoint()
+        self._runs += 1
+        if self._starts or self._runs > 1:
+            task_status.started()
+        if self._runs == 1:
+            async with trio.open_nursery():
+                raise OverflowError("a number that no one has foreseen")
+        model.requests_skipped = 7
+        model.changed()
+        await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("starts", [False, True], ids=["starting", "running"])
+async def test_a_part_that_fails_is_an_alarm_and_runs_again(
+    starts: bool, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = JoinedSource("here", [_Failing(starts=starts)], Actions("127.0.0.1:9092"))
+    async with watching(source) as watched:
+        model = await watched.until(lambda model: model.alarms)
+        assert "OverflowError" in next(iter(model.alarms.values()))
+        await watched.until(lambda model: model.requests_skipped == 7 and not model.alarms)
+
+    [record] = caplog.records
+    assert "_Failing" in record.getMessage()

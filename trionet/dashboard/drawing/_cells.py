@@ -189,10 +189,11 @@ def shares(parts: Sequence[float], width: int) -> list[int]:
     Uses the largest remainder method, so that rounding does not change the length of the bar. If
     all parts are zero, no cells are distributed.
     """
+    parts = [max(0.0, part) for part in parts]
     total = sum(parts)
     if total <= 0 or width <= 0:
         return [0] * len(parts)
-    exact = [max(0.0, part) / total * width for part in parts]
+    exact = [part / total * width for part in parts]
     cells = [int(each) for each in exact]
     order = sorted(range(len(parts)), key=lambda index: cells[index] - exact[index])
     for index in order[: width - sum(cells)]:

@@ -91,10 +91,10 @@ def graph(
 def _heights(values: Sequence[float | None], most: int) -> bytes:
     """Return heights from 1 to ``most``, with 0 for None and 1 only for zero."""
     top = max((value for value in values if value is not None), default=0.0)
-    scale = (most - 1) / top if top > 0 else 0.0
+    steps = most - 1
     return bytes(
         [
-            0 if value is None else 1 if value <= 0 else max(2, round(value * scale) + 1)
+            0 if value is None else 1 if value <= 0 else max(2, round(value / top * steps) + 1)
             for value in values
         ]
     )

@@ -33,7 +33,16 @@ from ._group_past import GroupPast
 from ._pipeline import Pipeline
 from ._rates import BrokerRates
 from ._section import Section
-from ._snapshot import COUNTS, LEVELS, MALFORMED, BrokerSnapshot, counters, gauges, read_figures
+from ._snapshot import (
+    COUNTS,
+    LEVELS,
+    MALFORMED,
+    BrokerSnapshot,
+    counters,
+    gauges,
+    read_figures,
+    reported_about,
+)
 from ._tail import RECORDS_MAX, TailRow
 
 if TYPE_CHECKING:
@@ -48,6 +57,7 @@ if TYPE_CHECKING:
         ConnectionRow,
         FaultRow,
         FetchSessionRow,
+        GroupInternals,
         GroupRow,
         LogRow,
         PartitionRow,
@@ -170,7 +180,7 @@ class Model:
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._groups: dict[str, GroupRow] = {}
         self._group_pasts: dict[str, GroupPast] = {}
-        self._group_internals: dict[str, Mapping[str, Any]] = {}
+        self._group_internals: dict[str, GroupInternals] = {}
 
     @property
     def problems(self) -> list[str]:
@@ -247,18 +257,22 @@ class Model:
         Args:
             snapshot: the snapshot, with the time on the broker's clock.
             now: the current time in seconds on this loop's clock.
+
+        Raises:
+            MALFORMED: what the broker reports about itself is in an unknown format.
         """
-        about, at = snapshot.about, snapshot.at
+        reported = reported_about(snapshot.about)
         for section in self._lists.values():
             section.clear_errors()
-        self._rates.begin(at, about.get("uptime_seconds"))
+        self._rates.begin(snapshot.at, reported.uptime_seconds)
+        version = reported.trionet
         self.about = attrs.evolve(
             self.about,
-            software=f"trionet {about['trionet']}" if "trionet" in about else None,
-            node_id=about.get("node_id"),
-            cluster_id=about.get("cluster_id"),
-            uptime_seconds=about.get("uptime_seconds"),
-            listeners=tuple(about.get("listeners", ())),
+            software=None if version is None else f"trionet {version}",
+            node_id=reported.node_id,
+            cluster_id=reported.cluster_id,
+            uptime_seconds=reported.uptime_seconds,
+            listeners=reported.listeners or (),
         )
         unknown = self._update_parts(snapshot, now)
         self._show_quotas(now)
@@ -482,14 +496,14 @@ class Model:
 
     def update_group_internals(self, groups: Iterable[Mapping[str, Any]], now: float) -> None:
         """Update the groups from a broker's snapshot, which may be partial."""
-        from ._rows import from_internals, with_internals
+        from ._rows import from_internals, group_internals, with_internals
 
         rows = {}
-        for values in groups:
-            id = values["id"]
-            self._group_internals[id] = values
+        for inside in map(group_internals, groups):
+            id = inside.id
+            self._group_internals[id] = inside
             row = self._groups.get(id)
-            rows[id] = from_internals(values) if row is None else with_internals(row, values)
+            rows[id] = from_internals(inside) if row is None else with_internals(row, inside)
         self.groups.update(rows, now)
         self._groups_changed(now)
 

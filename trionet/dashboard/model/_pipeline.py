@@ -1,16 +1,18 @@
 """The results of ``trionet pipeline run``, parsed from the records of the results topic.
 
-See docs/reference/pipeline.md for the keys and values of the topic. Records in another format are
-counted and skipped.
+See docs/reference/pipeline.md for the keys and values of the topic. Anyone who may write to the
+topic can put anything there, so records in another format are counted and skipped.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ._section import Section
+from ._snapshot import MALFORMED
 
 if TYPE_CHECKING:
     from ._pipeline_rows import AnomalyRow, IncidentRow, MinuteRow, SeriesRow, TalkerRow
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 MINUTES_MAX: Final = 60
 #: The maximum number of rows kept per table.
 ROWS_MAX: Final = 5000
+#: The maximum sizes of keys and values in bytes, several times those of the longest results. Larger
+#: records are not parsed, since that would hold up the loop, and the rows would fill the memory.
+KEY_BYTES_MAX: Final = 8 * 1024
+VALUE_BYTES_MAX: Final = 32 * 1024
+#: The start of a minute. Rows are ordered by it, and the first ones are shown.
+_WINDOW: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 class Pipeline:
@@ -66,25 +74,26 @@ class Pipeline:
     def put(self, key: bytes | None, value: bytes | None) -> None:
         """Add a record from the topic; :meth:`show` makes it visible."""
         try:
-            kind, window, row = _parsed(key, value)
-        except (ValueError, TypeError, KeyError, RecursionError):
+            name, kind, window, row = _parsed(key, value)
+        except MALFORMED:
             self.malformed += 1
             return
-        table = self._tables.get(kind)
-        if table is None or key is None:
+        if kind not in self._tables:
             return  # of a table that is not shown
-        name = window if kind == "windows" else key.decode()
-        if kind == "incidents" and row is not None:
+        rows = self._tables[kind][1]
+        if kind == "windows":
+            name = window
+        elif kind == "incidents" and row is not None:
             # Each minute that changes an incident has a record with a key of its own, so they may
             # be in different partitions, and arrive in any order.
             name = row.incident
-            known = table[1].get(name)
+            known = rows.get(name)
             if known is not None and window < known.window:
                 return
         if row is None:
-            table[1].pop(name, None)
+            rows.pop(name, None)
         else:
-            table[1][name] = row
+            rows[name] = row
 
     def show(self, now: float) -> None:
         """Update the sections with all records passed to :meth:`put`, dropping old minutes.
@@ -112,15 +121,23 @@ class Pipeline:
         return found[:ROWS_MAX]
 
 
-def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, Any]:
-    from ._pipeline_rows import ROWS
+def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, str, Any]:
+    """Return the text of a key, the kind and the window in it, and the row, None for a tombstone.
 
-    if key is None:
-        raise ValueError("a result must have a key")
-    names = json.loads(key)
-    kind, window = names["kind"], names["window"]
-    if value is None:
-        return kind, window, None
-    values = {**names, **json.loads(value)}
+    Raises:
+        MALFORMED: the record is not a result.
+    """
+    from ._pipeline_rows import ROWS
+    from ._row_factory import text
+
+    if key is None or len(key) > KEY_BYTES_MAX or len(value or b"") > VALUE_BYTES_MAX:
+        raise ValueError("not the size of a result")
+    name = key.decode()
+    names = json.loads(name)
+    kind, window = text(names["kind"]), text(names["window"])
+    if _WINDOW.fullmatch(window) is None:
+        raise ValueError("not a minute")
     make = ROWS.get(kind)
-    return kind, window, None if make is None else make(values)
+    if value is None or make is None:
+        return name, kind, window, None
+    return name, kind, window, make({**json.loads(value), **names})

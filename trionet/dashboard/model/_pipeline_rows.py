@@ -1,4 +1,7 @@
-"""The rows of the results of ``trionet pipeline run``, which are loaded when a result arrives."""
+"""The rows of the results of ``trionet pipeline run``, which are loaded when a result arrives.
+
+Values that a result lacks are None: Spark leaves out nulls.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from ._rows import row_factory
+from ._row_factory import row_factory
 
 
 @attrs.frozen
@@ -15,15 +18,15 @@ class MinuteRow:
     """The totals of one minute."""
 
     window: str
-    records: int
-    requests: float
-    connections: float
-    request_bytes: float
-    response_bytes: float
-    errors: float
-    throttled: float
-    clients: int
-    series: int
+    records: int | None
+    requests: float | None
+    connections: float | None
+    request_bytes: float | None
+    response_bytes: float | None
+    errors: float | None
+    throttled: float | None
+    clients: int | None
+    series: int | None
 
 
 @attrs.frozen
@@ -31,15 +34,15 @@ class SeriesRow:
     """The requests of one API, client and listener in one minute."""
 
     window: str
-    api: str
-    client_id: str
-    listener: str
-    requests: float
-    requests_per_s: float
-    request_bytes_per_s: float
-    response_bytes_per_s: float
-    errors: float
-    throttled: float
+    api: str | None
+    client_id: str | None
+    listener: str | None
+    requests: float | None
+    requests_per_s: float | None
+    request_bytes_per_s: float | None
+    response_bytes_per_s: float | None
+    errors: float | None
+    throttled: float | None
     total_p50_us: float | None
     total_p95_us: float | None
     total_p99_us: float | None
@@ -51,15 +54,15 @@ class TalkerRow:
     """A top client of one minute by requests, bytes or time."""
 
     window: str
-    measure: str
-    rank: int
-    client_id: str
-    principal: str
-    listener: str
-    requests: float
-    bytes: float
-    time_us: float
-    share: float
+    measure: str | None
+    rank: int | None
+    client_id: str | None
+    principal: str | None
+    listener: str | None
+    requests: float | None
+    bytes: float | None
+    time_us: float | None
+    share: float | None
 
 
 @attrs.frozen
@@ -70,12 +73,12 @@ class AnomalyRow:
     api: str | None
     client_id: str | None
     listener: str | None
-    measure: str
-    value: float
-    expected: float
-    spread: float
-    score: float
-    minutes: int
+    measure: str | None
+    value: float | None
+    expected: float | None
+    spread: float | None
+    score: float | None
+    minutes: int | None
 
 
 @attrs.frozen
@@ -84,20 +87,20 @@ class IncidentRow:
 
     window: str
     incident: str
-    state: str
-    start: str
-    end: str
-    worst: str
-    measure: str
+    state: str | None
+    start: str | None
+    end: str | None
+    worst: str | None
+    measure: str | None
     phase: str | None
     api: str | None
     client_id: str | None
     listener: str | None
     reason: str | None
-    value: float
-    expected: float
-    score: float
-    anomalies: int
+    value: float | None
+    expected: float | None
+    score: float | None
+    anomalies: int | None
 
 
 #: The functions that convert results, keyed by their kind.

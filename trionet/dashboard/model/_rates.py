@@ -11,6 +11,7 @@ import attrs
 
 from ...metrics._request_times import PHASES
 from ._figures import History, Rate
+from ._row_factory import integer, row_factory, text
 from ._snapshot import BrokerSnapshot
 
 if TYPE_CHECKING:
@@ -78,12 +79,9 @@ class BrokerRates:
         """
         if "apis" not in snapshot.about:
             return None
-        rows = {}
-        for values in snapshot.about["apis"]:
-            name = values["name"]
-            times = self._apis.setdefault(name, ApiTimes(name))
-            rows[name] = times.update(snapshot.at, values)
-        return rows
+        reported = {each.name: each for each in map(api_counts, snapshot.about["apis"])}
+        self._apis = {name: self._apis.get(name) or ApiTimes(name) for name in reported}
+        return {name: self._apis[name].update(snapshot.at, each) for name, each in reported.items()}
 
     def processors(self, snapshot: BrokerSnapshot) -> dict[int, ProcessorRow]:
         """Return the network processors, keyed by number.
@@ -93,17 +91,23 @@ class BrokerRates:
         """
         from ._rows import processor_row
 
-        rows, at = {}, snapshot.at
-        for values in snapshot.about.get("processors", ()):
-            id = values["id"]
-            history = self._processors.setdefault(id, History())
-            rates = {
-                f"{rate}_rate": self.rate(("processor", id, count), at, values[count])
+        at = snapshot.at
+        unrated: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}
+        reported = [
+            processor_row({**values, **unrated, "history": History()})
+            for values in snapshot.about.get("processors", ())
+        ]
+        self._processors = {row.id: self._processors.get(row.id, row.history) for row in reported}
+        rows = {}
+        for row in reported:
+            history = self._processors[row.id]
+            rates: dict[str, Any] = {
+                f"{rate}_rate": self.rate(("processor", row.id, count), at, getattr(row, count))
                 for rate, count in _PROCESSOR_RATES
             }
             if rates["request_rate"] is not None:
                 history.add(at, rates["request_rate"])
-            rows[id] = processor_row({**values, **rates, "history": history})
+            rows[row.id] = attrs.evolve(row, **rates, history=history)
         return rows
 
     def close_reasons(self, snapshot: BrokerSnapshot) -> dict[str, CloseReasonRow]:
@@ -114,9 +118,13 @@ class BrokerRates:
         """
         from ._rows import CloseReasonRow
 
+        counts = {
+            text(reason): integer(count)
+            for reason, count in snapshot.about.get("closed", {}).items()
+        }
         return {
             reason: CloseReasonRow(reason, count, self.rate(("closed", reason), snapshot.at, count))
-            for reason, count in snapshot.about.get("closed", {}).items()
+            for reason, count in counts.items()
         }
 
     # While the broker cannot be read, counts stay as they are, and rates are unknown.
@@ -146,6 +154,25 @@ SPREADS_MAX: Final = 240
 
 
 @attrs.frozen
+class ApiCounts:
+    """The cumulative counters of an API, as an entry under ``apis`` in ``/snapshot``.
+
+    Attributes:
+        total_ms: the number of requests by upper bound of the total time.
+    """
+
+    name: str
+    requests: int
+    bytes: int
+    errors: int | None
+    phases_ms: Mapping[str, float]
+    total_ms: tuple[tuple[float, int], ...]
+
+
+api_counts: Final = row_factory(ApiCounts)
+
+
+@attrs.frozen
 class _Counts:
     """The cumulative counters of an API at a point in time."""
 
@@ -170,20 +197,21 @@ class ApiTimes:
         self._history = History()
         self._spreads: deque[Mapping[int, int] | None] = deque(maxlen=SPREADS_MAX)
 
-    def update(self, at: float, values: Mapping[str, Any]) -> ApiRow:
+    def update(self, at: float, counts: ApiCounts) -> ApiRow:
         """Add the current counters, and return the current row.
 
         Args:
             at: the time in seconds on the broker's clock.
-            values: the API's entry under ``apis`` in ``/snapshot``.
+            counts: the API's entry under ``apis`` in ``/snapshot``.
+
+        Raises:
+            MALFORMED: a phase is missing, or a time is negative.
         """
-        now = _Counts(
-            at,
-            values["requests"],
-            values["bytes"],
-            tuple(values["phases_ms"][phase] for phase in PHASES),
-            dict(values["total_ms"]),
-        )
+        buckets = dict(counts.total_ms)
+        if min(buckets, default=0) < 0:
+            raise ValueError("expected times that are not negative")
+        phases = tuple(counts.phases_ms[phase] for phase in PHASES)
+        now = _Counts(at, counts.requests, counts.bytes, phases, buckets)
         kept = self._kept
         if kept and (at < kept[-1].at or now.requests < kept[-1].requests):
             kept.clear()  # the broker was restarted
@@ -195,7 +223,7 @@ class ApiTimes:
         rate = self._rate.update(at, now.requests)
         if rate is not None:
             self._history.add(at, rate)
-        return self._row(kept[0], now, rate, values.get("errors", 0))
+        return self._row(kept[0], now, rate, counts.errors or 0)
 
     def mark_unknown(self, row: ApiRow) -> ApiRow:
         """Return the row to show while the broker cannot be read, with only the counters known."""

@@ -7,15 +7,14 @@ than drawing it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import attrs
 
 from ...metrics._request_times import PHASES
 from ._about import CLIENT_ID
 from ._figures import History
-
-R = TypeVar("R")
+from ._row_factory import row_factory
 
 
 @attrs.frozen
@@ -441,6 +440,37 @@ class GroupRow:
 
 
 @attrs.frozen
+class MemberInternals:
+    """A member of a group in a broker's snapshot; see :class:`MemberRow`."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    is_leader: bool
+    phase: str
+    expires_seconds: float | None
+
+
+@attrs.frozen
+class GroupInternals:
+    """A group in a broker's snapshot; see :class:`GroupRow`.
+
+    Attributes:
+        positions: the offsets that the members fetch next, with topic and partition.
+    """
+
+    id: str
+    state: str
+    state_seconds: float
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    members: tuple[MemberInternals, ...]
+    positions: tuple[tuple[str, int, int], ...] | None = None
+
+
+@attrs.frozen
 class TransactionPartitionRow:
     """A partition of an open transaction.
 
@@ -484,10 +514,8 @@ class TransactionRow:
 
 def transaction_from_snapshot(values: Mapping[str, Any]) -> TransactionRow:
     """Return the row of an entry under ``transactions`` in a broker's snapshot."""
-    row = _transaction_row(values)
-    return attrs.evolve(
-        row, partitions=tuple(TransactionPartitionRow(*each) for each in values["partitions"])
-    )
+    partitions = [{"topic": topic, "partition": number} for topic, number in values["partitions"]]
+    return _transaction_row({**values, "partitions": partitions})
 
 
 @attrs.frozen
@@ -559,24 +587,6 @@ class TaskRow:
     lasts: tuple[bool, ...] = ()
 
 
-def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
-    """Return a function that creates rows from JSON objects.
-
-    Fields that an older broker does not report are None. Unknown fields of a newer broker are
-    ignored.
-
-    Args:
-        row: a row class of this module.
-    """
-    kind: Any = row
-    names = [field.name for field in attrs.fields(kind)]
-
-    def make(values: Mapping[str, Any]) -> R:
-        return row(*map(values.get, names))
-
-    return make
-
-
 def request_row(values: Mapping[str, Any]) -> RequestRow:
     """Return the row of an entry under ``/snapshot/requests``."""
     phases = values["phases_ms"]
@@ -585,9 +595,7 @@ def request_row(values: Mapping[str, Any]) -> RequestRow:
 
 def fault_row(values: Mapping[str, Any]) -> FaultRow:
     """Return the row of an entry under ``/snapshot/faults``."""
-    requests = tuple(
-        _faulted_row({**each, "errors": tuple(each["errors"] or ())}) for each in values["requests"]
-    )
+    requests = [{**each, "errors": each["errors"] or ()} for each in values["requests"]]
     return _fault_row({**values, "requests": requests})
 
 
@@ -599,6 +607,8 @@ def task_row(values: Mapping[str, Any], before: TaskRow | None) -> TaskRow:
         before: the row of the read before.
     """
     row = _task_row({**values, "lasts": ()})
+    if row.number < 0:
+        raise ValueError("negative numbers are those of nurseries")
     seconds = 0.0 if before is None else row.measured_seconds - before.measured_seconds
     if before is None or seconds <= 0 or row.steps < before.steps:
         return row
@@ -629,30 +639,30 @@ def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> C
     )
 
 
-def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
+def with_internals(row: GroupRow, inside: GroupInternals) -> GroupRow:
     """Merge the row of a group with its entry in a broker's snapshot.
 
     Args:
         row: the row reported by the cluster.
-        values: the group's entry under ``groups`` in ``/snapshot``.
+        inside: the group in the broker's snapshot.
     """
     detail, lags, lag, unread = row.detail, row.lags, row.lag, None
     if lags is not None:
-        positions = {(topic, number): at for topic, number, at in values.get("positions", ())}
+        positions = {(topic, number): at for topic, number, at in inside.positions or ()}
         lags = tuple(_lag_with_position(each, positions) for each in lags)
         known = [each.unread for each in lags if each.unread is not None]
         unread = sum(known) if known else None
         counted = [each.lag for each in lags if each.lag is not None]
         lag = sum(counted) if counted else lag
     if detail is not None:
-        inside = {member["id"]: member for member in values["members"]}
-        detail = tuple(_member_with_internals(member, inside.get(member.id)) for member in detail)
+        members = {member.id: member for member in inside.members}
+        detail = tuple(_member_with_internals(member, members.get(member.id)) for member in detail)
     return attrs.evolve(
         row,
-        state=values["state"],
-        state_seconds=values["state_seconds"],
-        generation=values["generation"],
-        members=len(values["members"]),
+        state=inside.state,
+        state_seconds=inside.state_seconds,
+        generation=inside.generation,
+        members=len(inside.members),
         detail=detail,
         lags=lags,
         lag=lag,
@@ -670,43 +680,41 @@ def _lag_with_position(row: LagRow, positions: Mapping[tuple[str, int], int]) ->
     return attrs.evolve(row, end=end, lag=lag, position=position, unread=end - position)
 
 
-def _member_with_internals(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
-    if values is None:
+def _member_with_internals(member: MemberRow, inside: MemberInternals | None) -> MemberRow:
+    if inside is None:
         return member
     return attrs.evolve(
         member,
-        is_leader=values["is_leader"],
-        phase=values["phase"],
-        expires_seconds=values["expires_seconds"],
+        is_leader=inside.is_leader,
+        phase=inside.phase,
+        expires_seconds=inside.expires_seconds,
     )
 
 
-def from_internals(values: Mapping[str, Any]) -> GroupRow:
+def from_internals(inside: GroupInternals) -> GroupRow:
     """Return the row of a group that only the broker's snapshot contains."""
     row = GroupRow(
-        values["id"],
+        inside.id,
         "classic",
-        values["state"],
-        values["protocol_type"] or "",
-        values["protocol"],
+        inside.state,
+        inside.protocol_type or "",
+        inside.protocol,
         detail=tuple(
-            MemberRow(
-                member["id"], member["instance_id"], member["client_id"], member["client_host"], ()
-            )
-            for member in values["members"]
+            MemberRow(member.id, member.instance_id, member.client_id, member.client_host, ())
+            for member in inside.members
         ),
     )
-    return with_internals(row, values)
+    return with_internals(row, inside)
 
 
 _connection_row = row_factory(ConnectionRow)
 _fault_row = row_factory(FaultRow)
-_faulted_row = row_factory(FaultedRow)
 _task_row = row_factory(TaskRow)
 _request_row = row_factory(RequestRow)
 _transaction_row = row_factory(TransactionRow)
 processor_row = row_factory(ProcessorRow)
 quota_row = row_factory(QuotaRow)
+group_internals = row_factory(GroupInternals)
 
 #: The functions that convert rows, keyed by the name of the list in ``/snapshot``.
 MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
@@ -720,9 +728,4 @@ GROWN: Final[Mapping[str, Callable[[Mapping[str, Any], Any], Any]]] = {
     "connections": connection_row,
     "tasks": task_row,
 }
-_CHANNELS: Final = tuple(field.name for field in attrs.fields(ChannelCounts))
-
-
-def channel_counts(values: Mapping[str, Any]) -> ChannelCounts:
-    """Return the entry ``channels`` of ``/snapshot``."""
-    return ChannelCounts(*map(values.__getitem__, _CHANNELS))
+channel_counts = row_factory(ChannelCounts)

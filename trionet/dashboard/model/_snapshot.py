@@ -8,9 +8,18 @@ from typing import Any, Final
 import attrs
 
 from ...metrics._registry import Snapshot
+from ._row_factory import number, row_factory
 
-#: The exceptions that reading a value in an unexpected format can raise.
-MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
+#: The exceptions that reading a value in an unexpected format can raise, which may be JSON of any
+#: depth with numbers of any size.
+MALFORMED: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 Labels = tuple[str, ...]
 Readings = Mapping[str, Mapping[Labels, float]]
@@ -118,6 +127,20 @@ class BrokerSnapshot:
     readings: Readings
 
 
+@attrs.frozen
+class ReportedAbout:
+    """What a broker reports about itself in ``/snapshot``; see :class:`.About`."""
+
+    trionet: str | None
+    node_id: int | None
+    cluster_id: str | None
+    uptime_seconds: float | None
+    listeners: tuple[str, ...] | None
+
+
+reported_about: Final = row_factory(ReportedAbout)
+
+
 def from_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> BrokerSnapshot:
     """Convert the snapshot of a broker in this process."""
     found = {name: snapshot[name] for name in METRICS if name in snapshot}
@@ -132,7 +155,7 @@ def from_json(page: Mapping[str, Any]) -> BrokerSnapshot:
     """Convert a parsed ``/snapshot`` page, ignoring metrics in an unexpected format.
 
     Raises:
-        KeyError: the page does not contain the time of the snapshot.
+        MALFORMED: the page does not contain the time of the snapshot, or no number as that.
     """
     readings = {}
     for name, labels in METRICS.items():
@@ -140,7 +163,7 @@ def from_json(page: Mapping[str, Any]) -> BrokerSnapshot:
             readings[name] = _samples(page["metrics"][name], labels)
         except MALFORMED:
             continue
-    return BrokerSnapshot(page["now"], page, readings)
+    return BrokerSnapshot(number(page["now"]), page, readings)
 
 
 def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels, float]:
@@ -151,7 +174,9 @@ def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels,
 
 
 def _number(value: float | None) -> float:
-    return 0.0 if value is None else value  # NaN, which JSON does not have: nothing was measured
+    return (
+        0.0 if value is None else number(value)
+    )  # NaN, which JSON does not have: nothing was measured
 
 
 def read_figures(
@@ -166,11 +191,11 @@ def read_figures(
     found: dict[str, float | None] = {}
     unknown: set[str] = set()
     for part, numbers in figures.items():
-        for name, number in numbers.items():
+        for name, value_of in numbers.items():
             found[name] = None
             if part in about:
                 try:
-                    found[name] = number(about[part])
+                    found[name] = number(value_of(about[part]))
                 except MALFORMED:
                     unknown.add(part)
     return found, unknown

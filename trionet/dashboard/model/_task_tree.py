@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import attrs
 
 from ._rows import TaskRow
+
+#: The maximum number of levels that are drawn. A tree may be as deep as it has tasks, so that its
+#: lines would grow with the square of their number.
+LEVELS_MAX: Final = 64
 
 
 def in_tree_order(rows: Iterable[TaskRow]) -> dict[int, TaskRow]:
@@ -45,7 +50,7 @@ def _order(row: TaskRow) -> tuple[int, str, int]:
 def _ends(rows: list[TaskRow], lasts: tuple[bool, ...]) -> Iterator[TaskRow]:
     """Yield siblings with their places in the tree, given that of their parent."""
     for row in rows:
-        yield attrs.evolve(row, lasts=(*lasts, row is rows[-1]))
+        yield attrs.evolve(row, lasts=(*lasts, row is rows[-1])[:LEVELS_MAX])
 
 
 def _nurseries(task: TaskRow, children: list[TaskRow]) -> Iterator[TaskRow]:

@@ -20,10 +20,17 @@ RESPONSE_SECONDS_MAX: Final = 10.0
 #: The maximum size of a response in bytes.
 RESPONSE_BYTES_MAX: Final = 64 * 1024 * 1024
 _READ_BYTES: Final = 64 * 1024
+#: The number of chunks of a response to decode before other tasks run: there may be 10,000 of a
+#: byte in one read.
+_CHUNKS_PER_STEP: Final = 100
 
 
 class HttpError(TrionetError):
     """Raised when no response arrives in time, or the response is invalid or too large."""
+
+
+class ResponseTooLargeError(HttpError):
+    """Raised when a response exceeds the requested maximum."""
 
 
 class HttpClient:
@@ -94,11 +101,19 @@ class HttpClient:
         else:
             await trio.aclose_forcefully(stream)
 
-    async def request(self, method: str, target: str) -> tuple[int, bytes]:
+    async def request(
+        self, method: str, target: str, bytes_max: int = RESPONSE_BYTES_MAX
+    ) -> tuple[int, bytes]:
         """Send a request, and return the status and the body of the response.
 
+        Args:
+            method: the HTTP method.
+            target: the path and the query.
+            bytes_max: the maximum size of the body in bytes.
+
         Raises:
-            HttpError: no response arrived in time, or the response is invalid or too large.
+            ResponseTooLargeError: the body exceeds ``bytes_max``.
+            HttpError: no response arrived in time, or the response is invalid.
             OSError: the server could not be reached.
 
         Cancellation: the connection is closed. The server may have processed the request.
@@ -107,7 +122,7 @@ class HttpClient:
             is_done = False
             try:
                 with trio.fail_after(RESPONSE_SECONDS_MAX):
-                    found = await self._exchange(method, target)
+                    found = await self._exchange(method, target, bytes_max)
                 is_done = True
                 return found
             except trio.TooSlowError:
@@ -116,21 +131,21 @@ class HttpClient:
                 if not is_done:
                     await self.aclose()
 
-    async def _exchange(self, method: str, target: str) -> tuple[int, bytes]:
+    async def _exchange(self, method: str, target: str, bytes_max: int) -> tuple[int, bytes]:
         was_open = self._stream is not None
         try:
-            return await self._send(method, target)
+            return await self._send(method, target, bytes_max)
         except (trio.BrokenResourceError, EOFError) as error:
             await self.aclose()
             # Servers close connections that were idle for a while; then a new one is opened.
             if not was_open:
                 raise HttpError(f"connection closed: {error.__cause__ or error}") from error
         try:
-            return await self._send(method, target)
+            return await self._send(method, target, bytes_max)
         except (trio.BrokenResourceError, EOFError) as error:
             raise HttpError(f"connection closed: {error.__cause__ or error}") from error
 
-    async def _send(self, method: str, target: str) -> tuple[int, bytes]:
+    async def _send(self, method: str, target: str, bytes_max: int) -> tuple[int, bytes]:
         import h11  # loaded with the first request, not before the first frame
 
         if self._stream is None:
@@ -142,7 +157,7 @@ class HttpClient:
         await stream.send_all(
             (connection.send(request) or b"") + (connection.send(h11.EndOfMessage()) or b"")
         )
-        status, body = 0, bytearray()
+        status, body, chunks = 0, bytearray(), 0
         try:
             while True:
                 event = connection.next_event()
@@ -152,8 +167,11 @@ class HttpClient:
                     status = event.status_code
                 elif isinstance(event, h11.Data):
                     body += event.data
-                    if len(body) > RESPONSE_BYTES_MAX:
-                        raise HttpError(f"response exceeds {RESPONSE_BYTES_MAX} bytes")
+                    if len(body) > bytes_max:
+                        raise ResponseTooLargeError(f"response exceeds {bytes_max} bytes")
+                    chunks += 1
+                    if chunks % _CHUNKS_PER_STEP == 0:
+                        await trio.lowlevel.checkpoint()
                 elif isinstance(event, h11.EndOfMessage):
                     break
                 else:

@@ -18,8 +18,9 @@ import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
+from ..model._row_factory import row_factory
 from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
-from ._http_client import HttpClient
+from ._http_client import HttpClient, ResponseTooLargeError
 from ._local_source import NoLocalSocketError
 from ._source import INTERVAL_SECONDS, Started
 
@@ -180,7 +181,7 @@ class NetworkSource:
         is_recorded, self._is_recorded = self._is_recorded, True
         try:
             found = await self._reader.requests(connection, REQUESTS_PER_READ)
-            rows = [request_row(each) for each in found if each["number"] > last]
+            rows = [row for row in map(request_row, found) if row.number > last]
         except (*_UNREADABLE, *MALFORMED) as error:
             model.requests.mark_failed(f"requests could not be read: {_reason(error)}")
             return
@@ -240,6 +241,13 @@ def _reason(error: Exception) -> str:
 
 #: The number of rows per page, the maximum that a listener returns.
 ROWS_PER_PAGE: Final = 500
+#: The maximum size of a page in bytes: parsing it holds up the loop for some milliseconds. A page
+#: that is larger is read again with fewer rows.
+PAGE_BYTES_MAX: Final = 2 * 1024 * 1024
+#: The maximum number of rows that are read of a list.
+ROWS_MAX: Final = 100_000
+#: The divisor of the number of rows after a page that was too large.
+FEWER_ROWS: Final = 8
 #: The maximum number of requests of a connection in one read, more than a screen has lines.
 REQUESTS_PER_READ: Final = 200
 #: The supported version of ``/snapshot``.
@@ -329,6 +337,18 @@ class NoSuchListError(MetricsPagesError):
     """Raised when a broker does not have a list, or an action."""
 
 
+@attrs.frozen
+class ListPage:
+    """A page of a list in JSON; see :mod:`trionet.server.metrics._metrics_pages`."""
+
+    total: int
+    rows: tuple[Mapping[str, Any], ...]
+    next: int | None
+
+
+_page: Final = row_factory(ListPage)
+
+
 class MetricsListenerReader:
     """A :class:`.SnapshotReader` for a metrics listener, over HTTP or HTTPS.
 
@@ -340,27 +360,28 @@ class MetricsListenerReader:
         self._client = client
 
     async def take(self) -> BrokerSnapshot:
-        page = await self._page("/snapshot?limit=1")
-        if not isinstance(page.get("now"), int | float):
-            raise MetricsPagesError("the snapshot does not contain its time (now)")
-        return from_json(page)
+        return from_json(await self._page("/snapshot?limit=1"))
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         rows: list[Mapping[str, Any]] = []
-        path = f"/snapshot/{section}?limit={ROWS_PER_PAGE}"
-        before = ""
+        limit, before = ROWS_PER_PAGE, ""
         while True:
-            page = await self._page(path + before)
-            rows += page["rows"]
-            if page["next"] is None:
-                return rows, page["total"]
-            before = f"&before={page['next']}"
+            try:
+                page = _page(await self._page(f"/snapshot/{section}?limit={limit}{before}"))
+            except ResponseTooLargeError:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // FEWER_ROWS)
+                continue
+            rows += page.rows
+            if page.next is None or not page.rows or len(rows) >= ROWS_MAX:
+                return rows, page.total
+            before = f"&before={page.next}"
 
     async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
         id = quote(connection, safe="")
-        page = await self._page(f"/snapshot/requests?connection={id}&limit={count_max}")
-        rows: list[Mapping[str, Any]] = page["rows"]
-        return rows
+        path = f"/snapshot/requests?connection={id}&limit={count_max}"
+        return list(_page(await self._page(path)).rows)
 
     async def close_connection(self, id: str) -> bool:
         """Close a connection, and return whether it existed.
@@ -385,11 +406,11 @@ class MetricsListenerReader:
         self._check(status, body)
 
     async def _page(self, path: str) -> dict[str, Any]:
-        status, body = await self._client.request("GET", path)
+        status, body = await self._client.request("GET", path, PAGE_BYTES_MAX)
         self._check(status, body)
         try:
             found = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise MetricsPagesError("not a metrics listener of a trionet broker")

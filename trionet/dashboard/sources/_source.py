@@ -6,6 +6,7 @@ small steps, so that other tasks can run between steps.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -15,14 +16,20 @@ from typing import Final, Protocol
 import attrs
 import trio
 
+from ..._util._raising import raise_single_error
 from ..model._model import Model
 from ._actions import Actions
+
+logger = logging.getLogger("trionet.dashboard")
 
 #: The default interval between reads, in seconds.
 INTERVAL_SECONDS: Final = 1.0
 #: The minimum and the maximum interval between reads, in seconds.
 INTERVAL_SECONDS_MIN: Final = 0.2
 INTERVAL_SECONDS_MAX: Final = 60.0
+
+#: The back-off after a part has failed, in seconds.
+RESTART_SECONDS: Final = 5.0
 
 Started = trio.TaskStatus[None]
 """Reports that a source has started."""
@@ -119,8 +126,40 @@ class JoinedSource:
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as starting:
                 for part in self._parts:
-                    starting.start_soon(start_in, nursery, part.run, model)
+                    starting.start_soon(start_in, nursery, self._keep_running, part, model)
             task_status.started()
+
+    async def _keep_running(self, part: Part, model: Model, *, task_status: Started) -> None:
+        """Run a part, and again if it fails, so that the others go on.
+
+        A part handles the errors that its reads are known to raise; this is for all others.
+        """
+        once = _Once(task_status)
+        while True:
+            try:
+                with raise_single_error():
+                    await part.run(model, task_status=once)
+            except Exception as error:  # boundary: one part
+                what = type(part).__name__
+                logger.exception("a part of the dashboard failed: %s", what)
+                why = f"some data could not be read: {error!r}; see the log"
+                model.set_alarm(what, why, trio.current_time())
+            once.started()
+            model.changed()
+            await trio.sleep(RESTART_SECONDS)
+            model.set_alarm(type(part).__name__, None)
+
+
+class _Once:
+    """A task status that may be reported again, by a part that is run again."""
+
+    def __init__(self, task_status: Started) -> None:
+        self._task_status: Started | None = task_status
+
+    def started(self, value: None = None) -> None:
+        task_status, self._task_status = self._task_status, None
+        if task_status is not None:
+            task_status.started(value)
 
 
 async def start_in(

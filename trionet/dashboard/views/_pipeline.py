@@ -94,6 +94,14 @@ ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
 )
 
 
+def _malformed(model: Model, pen: Pen) -> Iterable[Line]:
+    """Say how many records of the results topic are no results, if any."""
+    count = model.pipeline.malformed
+    if count:
+        text = f" ! {count:,} malformed records, which are not shown"
+        yield [pen.text(text, palette.ALARM)]
+
+
 class PipelineView(View):
     """A table of minutes."""
 
@@ -119,6 +127,7 @@ class PipelineView(View):
         if model.pipeline.topic is not None:
             text = f" {model.pipeline.topic}: {len(model.pipeline.minutes)} minutes"
             yield [pen.text(text, palette.DIM)]
+        yield from _malformed(model, pen)
         if incidents:
             text = f" ! {len(incidents)} incidents, {going_on} not over; press i"
             yield [pen.text(text, palette.ALARM)]
@@ -175,6 +184,9 @@ class TalkersView(View):
     )
     section: ClassVar[str | None] = "pipeline"
 
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        return _malformed(model, pen)
+
     def table(self, model: Model) -> Table[TalkerRow]:
         talkers = model.pipeline.talkers
         return table_of(talkers, TALKER_COLUMNS, "window", "measure", "rank", ages=False)
@@ -191,6 +203,9 @@ class IncidentsView(View):
         "without anomalies."
     )
     section: ClassVar[str | None] = "pipeline"
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        return _malformed(model, pen)
 
     def table(self, model: Model) -> Table[IncidentRow]:
         incidents = model.pipeline.incidents
@@ -209,6 +224,9 @@ class AnomaliesView(View):
         "units of the spread. Values with a score of at least 5 are reported."
     )
     section: ClassVar[str | None] = "pipeline"
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        return _malformed(model, pen)
 
     def table(self, model: Model) -> Table[AnomalyRow]:
         key = ("window", "api", "client_id", "listener", "measure")
