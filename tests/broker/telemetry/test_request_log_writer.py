@@ -6,6 +6,7 @@ In virtual time, unless it says otherwise.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -38,7 +39,23 @@ from trionet import Broker, ConfigError, open_broker
 from trionet.broker.telemetry._broker_metrics import REQUEST_LOG
 from trionet.broker.telemetry._request_recorder import RequestRecorder
 from trionet.protocol import api_keys, error_codes
+from trionet.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
+from trionet.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from trionet.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from trionet.protocol.messages.init_producer_id import InitProducerIdRequest
+from trionet.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from trionet.protocol.request_log import (
     CLOSED,
     GONE,
@@ -386,9 +403,81 @@ async def test_several_nodes_write_to_one_topic(autojump_clock: MockClock) -> No
     assert {1, 2, 3} == {row.origin.node_id for row in found}
 
 
+async def test_clients_write_to_the_topic_and_delete_from_it_unless_it_is_exclusive(
+    autojump_clock: MockClock,
+) -> None:
+    async with opened() as (_, client, _):
+        assert 0 == (await produce(client, LOG, batch(b"a request that never was"))).error_code
+        assert [0] == await delete_records(client)
+        await delete_topic(client, LOG)
+
+
+async def test_only_the_broker_writes_to_an_exclusive_topic_and_clients_cannot_delete(
+    autojump_clock: MockClock,
+) -> None:
+    refused = error_codes.INVALID_TOPIC_EXCEPTION
+    async with opened(request_log_exclusive=True) as (_, client, _):
+        [topic] = await describe_topics(client, LOG)
+        for name in (LOG, topic.topic_id):
+            answer = await produce(client, name, batch(b"a request that never was"))
+            assert (refused, "request.log.exclusive") == (
+                answer.error_code,
+                re.findall(r"request\.log\.exclusive", answer.error_message or "")[0],
+            )
+        assert [refused] == await delete_records(client)
+        for state in (DeleteTopicState(name=LOG), DeleteTopicState(topic_id=topic.topic_id)):
+            [result] = (await client.call(DeleteTopicsRequest(topics=[state]), 6)).responses
+            assert refused == result.error_code
+        assert error_codes.TOPIC_AUTHORIZATION_FAILED == await add_to_transaction(client)
+        assert refused == await write_marker(client)
+
+        await create_topic(client, "t")  # other topics are as before
+        await append(client, b"a")
+        await trio.sleep(1)
+        found = names(await rows(client))
+        assert ["CreateTopics", "Produce"] == found[found.index("CreateTopics") :]
+
+
+async def delete_records(client: Client) -> list[int]:
+    """The error codes of a request that deletes what is in the log."""
+    partition = DeleteRecordsPartition(partition_index=0, offset=-1)
+    topic = DeleteRecordsTopic(name=LOG, partitions=[partition])
+    response = await client.call(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
+    return [each.error_code for topic in response.topics for each in topic.partitions]
+
+
+async def add_to_transaction(client: Client) -> int:
+    """The error code of the log's partition in a transaction of the client."""
+    producer = await client.call(
+        InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=10_000), 4
+    )
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.producer_epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=LOG, partitions=[0])],
+    )
+    [topic] = (await client.call(request, 3)).results_by_topic_v3_and_below
+    [partition] = topic.results_by_partition
+    return int(partition.partition_error_code)
+
+
+async def write_marker(client: Client) -> int:
+    """The error code of a marker of some producer in the log."""
+    topic = WritableTxnMarkerTopic(name=LOG, partition_indexes=[0])
+    marker = WritableTxnMarker(
+        producer_id=7, producer_epoch=0, transaction_result=True, topics=[topic]
+    )
+    response = await client.call(WriteTxnMarkersRequest(markers=[marker]), 1)
+    [[result]] = [each.topics for each in response.markers]
+    [partition] = result.partitions
+    return int(partition.error_code)
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
+        ({"request.log.exclusive": "perhaps"}, "true or false"),
         ({"request.log.topic": "no topic"}, "invalid topic name 'no topic'"),
         ({"request.log.topic": "__consumer_offsets"}, "internal topic"),
         ({"request.log.sample": 1.5}, "a number from 0 to 1"),

@@ -187,6 +187,7 @@ TRIONET_KEYS: tuple[Row, ...] = (
     ("metrics.listener.token", PASSWORD, None, None),
     ("metrics.local.enable", BOOLEAN, True, None),
     ("request.log.buffer.records", INT, 50_000, FROM_1),
+    ("request.log.exclusive", BOOLEAN, False, None),
     ("request.log.linger.ms", INT, 100, FROM_0),
     ("request.log.partitions", INT, 1, FROM_1),
     ("request.log.sample", DOUBLE, 1.0, between(0, 1)),

@@ -275,6 +275,7 @@ async def _delete_before(broker: BrokerState, topic: str, partition: int, offset
             error_codes.INVALID_TOPIC_EXCEPTION,
             f"records of the internal topic {topic} cannot be deleted",
         )
+    broker.check_not_exclusive(topic)
     if not log.config.removes_old_segments:
         raise ApiError(
             error_codes.POLICY_VIOLATION,

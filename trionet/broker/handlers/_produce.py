@@ -264,6 +264,7 @@ class _Produce:
             _check_request(request)
             log = self._find_log(topic, partition)
             check_not_internal(log.topic)
+            broker.check_not_exclusive(log.topic)
             records = partition.records
             if records is None:
                 raise ApiError(error_codes.INVALID_RECORD, "the records are null")

@@ -127,6 +127,7 @@ async def handle_delete_topics(
         try:
             topic = _deletable(broker, call, state, topic, named)
             result.name, result.topic_id = topic.name, topic.id
+            broker.check_not_exclusive(topic.name)
             await broker.cluster.delete_topic(topic)
         except ApiError as error:
             _fail(result, error)

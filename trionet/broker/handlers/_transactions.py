@@ -203,7 +203,9 @@ async def _find_partitions(  # noqa: ASYNC910 - a checkpoint only if there is mu
             if call.must_pause():
                 await call.pause()
             log = broker.get_log(topic.name, number)
-            if is_internal(topic.name) and call.version < BATCHED_SINCE:
+            if topic.name == broker.exclusive_topic or (
+                is_internal(topic.name) and call.version < BATCHED_SINCE
+            ):
                 # A client adds the partition of a group with AddOffsetsToTxn.
                 failed[topic.name, number] = error_codes.TOPIC_AUTHORIZATION_FAILED
             elif topic.name == OFFSETS_TOPIC and number in range(PARTITIONS):
@@ -376,6 +378,7 @@ async def _write_marker(
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             raise ApiError(error_codes.INVALID_REQUEST, "a marker needs a producer id and epoch")
         log = broker.find_log(topic, number)
+        broker.check_not_exclusive(topic)
         appended = log.append_marker(
             marker.producer_id,
             marker.producer_epoch,

@@ -74,6 +74,7 @@ class BrokerState:
         conversions: the counts of converted records.
         records_without_key: the number of records without a key that compacted topics rejected.
         request_log_topic: the topic of the request log; None if requests are not logged to a topic.
+        exclusive_topic: the topic that only the broker writes to; None if there is none.
         streams, orders: further lists and actions for the metrics listener, by name and by path;
             for packages above this one, such as that of fault injection.
     """
@@ -111,6 +112,7 @@ class BrokerState:
         self.has_replicas: bool = len(cluster.leadership.nodes) > 1
         self.is_in_memory: bool = cluster.is_in_memory
         self.request_log_topic: RequestLogTopic | None = None
+        self.exclusive_topic: str | None = None
         self.streams: dict[str, Callable[[Mapping[str, str]], Any]] = {}
         self.orders: dict[str, Callable[[Mapping[str, str]], object]] = {}
         self.registration: BrokerRegistration = BrokerRegistration(
@@ -182,6 +184,19 @@ class BrokerState:
                 else "the partition has no leader",
             )
         return log
+
+    def check_not_exclusive(self, topic: str) -> None:
+        """Reject a client's change of the records of a topic that only the broker writes to.
+
+        Raises:
+            ApiError: INVALID_TOPIC_EXCEPTION, as Kafka responds for its internal topics.
+        """
+        if topic == self.exclusive_topic:
+            raise ApiError(
+                error_codes.INVALID_TOPIC_EXCEPTION,
+                f"only the broker writes to topic {topic}, because request.log.exclusive is true;"
+                " clients can neither delete it nor its records",
+            )
 
     def check_replicas(self, log: Log) -> None:
         """Reject a request with ``acks=all`` if too few replicas are in sync.

@@ -106,6 +106,7 @@ class BrokerKeywords(TypedDict, total=False):
     quota_window_num: int
     quota_window_size_seconds: int
     request_log_buffer_records: int
+    request_log_exclusive: bool
     request_log_linger_ms: int
     request_log_partitions: int
     request_log_sample: float

@@ -63,6 +63,7 @@ class RequestLogSettings:
         sample_ppm: the number of logged requests per million requests.
         rows_max: the maximum number of buffered rows.
         linger_seconds: how long the writer waits for further rows before it appends a batch.
+        is_exclusive: whether clients can neither write to the topic nor delete from it.
     """
 
     topic: str
@@ -70,6 +71,7 @@ class RequestLogSettings:
     sample_ppm: int
     rows_max: int
     linger_seconds: float
+    is_exclusive: bool
 
 
 @attrs.frozen
@@ -126,6 +128,7 @@ def request_log_settings(config: BrokerConfig) -> RequestLogSettings | None:
         sample_ppm,
         config.integer("request.log.buffer.records"),
         config.integer("request.log.linger.ms") / 1000,
+        config.flag("request.log.exclusive"),
     )
 
 
@@ -185,6 +188,7 @@ class RequestLog:
         self._settings = settings
         network = cluster.network
         state.request_log_topic = RequestLogTopic(settings.topic, cluster.topics)
+        state.exclusive_topic = settings.topic if settings.is_exclusive else None
         self.recorder = RequestRecorder(
             state.node_id,
             settings.sample_ppm,
