@@ -54,12 +54,14 @@ class KafkaProxy:
     Attributes:
         fate_of: decides what becomes of each batch; by default all are passed on.
         arrivals: the batches that clients have sent so far.
+        rewrite: changes a response that names brokers, after its addresses are the proxy's.
         topics: names by topic id, from Metadata responses.
     """
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.fate_of: FateOf = lambda _: PASSED
         self.arrivals = Arrivals()
+        self.rewrite: Callable[[str, Any], None] = lambda _name, _body: None
         self.topics: dict[bytes, str] = {}
         self._nursery = nursery
         self._ports: dict[Address, int] = {}
@@ -191,6 +193,7 @@ class _Connection:
         if expected.produce is not None:
             body = expected.produce.response(body)
         self._proxy.redirect(codec.name, body)
+        self._proxy.rewrite(codec.name, body)
         header = encode_response_header(codec, expected.correlation_id)
         return _encoded(header, codec.encode_response, body)
 

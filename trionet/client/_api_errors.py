@@ -6,6 +6,7 @@ from typing import Final
 
 from ..errors import ApiError, AuthenticationError, ResponseTooLargeError, UnsupportedVersionError
 from ..protocol import error_codes
+from ..protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 
 # The client's metadata is stale, or the broker's metadata is not complete yet (Kafka:
 # InvalidMetadataException).
@@ -38,6 +39,23 @@ def api_error(error_code: int, about: str, message: str | None = None) -> ApiErr
     """
     name = error_codes.name_of(error_code)
     return ApiError(error_code, f"{about}: {name}" + (f": {message}" if message else ""))
+
+
+def coordinator_error(found: Coordinator | FindCoordinatorResponse, about: str) -> ApiError | None:
+    """Return why a FindCoordinator response names no coordinator; None if it names one.
+
+    A negative node id counts as COORDINATOR_NOT_AVAILABLE: no broker has one.
+
+    Args:
+        found: the response, or the part of it about one group or transactional id.
+        about: the subject of the error.
+    """
+    if found.error_code:
+        return api_error(found.error_code, about, found.error_message)
+    if found.node_id < 0:
+        why = f"the response names a node with the negative id {found.node_id}"
+        return api_error(error_codes.COORDINATOR_NOT_AVAILABLE, about, why)
+    return None
 
 
 def is_retriable(error: BaseException) -> bool:

@@ -124,7 +124,7 @@ def test_leader_that_another_response_named_is_taken_if_it_is_newer() -> None:
         TopicPartition("t", 9): (2, 6),
         TopicPartition("u", 0): (2, 6),
     }
-    known.update_leaders(told, [third])
+    known.update_leaders(told, {third.id: third})
 
     assert [3, 1, 1] == [known.cluster.topics["t"].partitions[each].leader for each in range(3)]
     assert third == known.cluster.leader("t", 0)
@@ -343,7 +343,7 @@ def test_snapshot_stays_as_it_is_and_says_what_has_changed_in_the_next() -> None
     known.request(0.01)
     known.update(described("c"), 0.01)
     after = known.cluster
-    known.update_leaders({TopicPartition("b", 0): (2, 6)}, [])
+    known.update_leaders({TopicPartition("b", 0): (2, 6)}, {})
 
     assert ["a", "b"] == sorted(before.topics)
     assert (frozenset({"c"}), 1) == (after.changed_topics, after.number - before.number)

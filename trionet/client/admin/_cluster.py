@@ -34,7 +34,7 @@ from .._api_errors import api_error
 from .._argument_checks import items, mapping
 from .._topic_partition import TopicPartition, by_topic
 from ..network._api_versions import SOFTWARE_NAME
-from ..network._cluster import Node
+from ..network._cluster import Node, nodes_of
 from ._calls import AdminCalls, Outcomes, Results
 from ._conversions import (
     AclOperation,
@@ -114,11 +114,7 @@ class ClusterCalls(AdminCalls):
         response: MetadataResponse = await self._calls.call_any(
             body, version_min=8 if include_operations else 1
         )
-        brokers = {
-            each.node_id: Node(each.node_id, each.host, each.port, each.rack)
-            for each in response.brokers
-        }
-        return _cluster(response, brokers, frozenset())
+        return _cluster(response, nodes_of(response.brokers), frozenset())
 
     async def unregister_broker(self, broker_id: int) -> None:
         """Unregister a permanently removed broker from the cluster's metadata.

@@ -28,13 +28,12 @@ from ...protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
-from .._api_errors import api_error
+from .._api_errors import api_error, coordinator_error
 from .._argument_checks import integer
 from .._topic_partition import TopicPartition, by_topic
-from ..network._cluster import Node
+from ..network._cluster import Node, nodes_of
 from ..network._kafka_client import KafkaClient
 from ..network._open_client import until_broker_ready
-from ._conversions import failure
 
 K = TypeVar("K")
 
@@ -251,10 +250,7 @@ class Nodes:
             ),
             version_min=4,  # the first that can request topics without creating them
         )
-        nodes = {
-            each.node_id: Node(each.node_id, each.host, each.port, each.rack)
-            for each in response.brokers
-        }
+        nodes = nodes_of(response.brokers)
         topics = {each.name: each for each in response.topics}
         return {each: _leader(each, topics.get(each.topic), nodes) for each in wanted}
 
@@ -270,7 +266,7 @@ def _all_at(
 
 
 def _coordinator(found: Coordinator | FindCoordinatorResponse, key: str) -> Node | TrionetError:
-    return failure(found, key) or Node(found.node_id, found.host, found.port)
+    return coordinator_error(found, key) or Node(found.node_id, found.host, found.port)
 
 
 def _leader(

@@ -84,9 +84,31 @@ def is_ipv4(host: str) -> bool:
 def _is_address(family: socket.AddressFamily, host: str) -> bool:
     try:
         socket.inet_pton(family, host)
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):  # ValueError: a NUL, or half a surrogate pair
         return False
     return True
+
+
+#: The longest name that DNS can hold, in the form that getaddrinfo accepts.
+HOST_CHARS_MAX: Final = 255
+
+
+def why_impossible(host: str, port: int) -> str:
+    """Return why no connection to this address is possible; empty if one may be.
+
+    Brokers advertise any text and any number. The system's functions cannot be trusted with them:
+    getaddrinfo ends a host at a NUL and takes a port modulo 2^16, so that the client would connect
+    to another address. What they do refuse, they refuse by themselves.
+    """
+    if not 0 < port <= _PORT_MAX:
+        return f"{port} is not a port from 1 to {_PORT_MAX}"
+    if not host:
+        return "the host is empty"
+    if "\0" in host:
+        return "the host contains a NUL"
+    if len(host) > HOST_CHARS_MAX:
+        return f"the host has {len(host)} characters; at most {HOST_CHARS_MAX} are possible"
+    return ""
 
 
 #: The loopback addresses, in the order in which to try them (as Java orders them).

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 
 from ...protocol._wire import NO_UUID
 from ...protocol.messages.metadata import (
     MetadataResponse,
-    MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from .._topic_partition import TopicPartition
 
-COORDINATOR_ID_BASE: Final = 2**31 - 1
-"""The node ids of connections to group coordinators count down from this value, as in Kafka.
+COORDINATOR_ID_BASE: Final = 2**32 - 1
+"""The node ids of connections to group coordinators count down from this value.
 
 These connections are separate, because a heartbeat must not wait for a Fetch request that the
-broker is holding."""
+broker is holding. Kafka counts down from 2^31 - 1, which may be the id of another broker."""
 
-# Broker ids are far below this value; the node ids of coordinator connections are above it.
-_COORDINATORS_ABOVE: Final = 2**30
+# Broker ids are int32; the node ids of coordinator connections are above it.
+_COORDINATORS_ABOVE: Final = 2**31 - 1
+
+#: The longest host that a message quotes in full; a longer one is no DNS name.
+_HOST_CHARS_MAX: Final = 255
 
 
 @attrs.frozen
@@ -45,9 +47,11 @@ class Node:
 
     @property
     def address(self) -> str:
-        """``host:port``, with brackets around an IPv6 address."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        """``host:port``, with brackets around an IPv6 address; a host that is no name is cut."""
+        host = self.host
+        if len(host) > _HOST_CHARS_MAX:
+            host = f"{host[:_HOST_CHARS_MAX]}…"
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     @property
     def broker_id(self) -> int | None:
@@ -61,6 +65,27 @@ class Node:
             return f"{self.address} (bootstrap)"
         role = "coordinator, " if self.id > _COORDINATORS_ABOVE else ""
         return f"{self.address} ({role}node {self.broker_id})"
+
+
+class AdvertisedNode(Protocol):
+    """A broker in a response."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def nodes_of(brokers: Iterable[AdvertisedNode]) -> dict[int, Node]:
+    """Return the brokers of a response, keyed by id; the last one, if several have the same id.
+
+    A broker with a negative id is left out: it would share the connection of a bootstrap server.
+    """
+    return {
+        each.node_id: Node(each.node_id, each.host, each.port, each.rack)
+        for each in brokers
+        if each.node_id >= 0
+    }
 
 
 NO_LEADER = -1
@@ -200,7 +225,7 @@ class Cluster:
 
 
 def with_leaders(
-    before: Cluster, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
+    before: Cluster, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Mapping[int, Node]
 ) -> Cluster:
     """Return the cluster, updated with the leaders in a Produce or Fetch response (KIP-951).
 
@@ -208,9 +233,9 @@ def with_leaders(
         before: the preceding snapshot.
         leaders: the node id and leader epoch of each partition's leader. Leaders whose epoch is not
             newer than the known one, or whose node is not known, are ignored.
-        nodes: the leaders' nodes, if the response includes them.
+        nodes: the leaders' nodes, keyed by id, if the response includes them.
     """
-    known = {**before.nodes, **{each.id: each for each in nodes}}
+    known = {**before.nodes, **nodes}
     changed: dict[str, TopicMetadata] = {}
     for (name, index), (leader, epoch) in leaders.items():
         topic = changed.get(name) or before.topics.get(name)
@@ -259,15 +284,11 @@ def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) 
     return Cluster(
         id=response.cluster_id,
         controller=response.controller_id,
-        nodes={each.node_id: _node(each) for each in response.brokers},
+        nodes=nodes_of(response.brokers),
         topics=_replaced(before.topics, topics) if is_partial else topics,
         number=before.number + 1,
         changed_topics=frozenset(topics) if is_partial else None,
     )
-
-
-def _node(broker: MetadataResponseBroker) -> Node:
-    return Node(broker.node_id, broker.host, broker.port, broker.rack)
 
 
 def _topic(topic: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:

@@ -25,7 +25,7 @@ from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._framing import LimitNames
 from .._network_settings import ConnectionSettings
 from ..security._client_security import ClientSecurity
-from ._addresses import HostAddresses, is_ipv4
+from ._addresses import HostAddresses, is_ipv4, why_impossible
 from ._cluster import Node
 
 # The threads that a client's lookups may use; otherwise hanging lookups could use all of trio's.
@@ -99,6 +99,9 @@ class Connections:
         """Start connecting; a later poll reports the outcome."""
         number = self._attempts[node.id] = next(self._numbers)
         self._nodes[node.id] = node
+        if why := why_impossible(node.host, node.port):
+            self._fail(node.id, why, ValueError(why))
+            return
         if addresses.needs_lookup and is_ipv4(node.host):
             addresses.found([(node.host, node.port)])
         if not addresses.needs_lookup:

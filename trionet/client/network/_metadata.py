@@ -231,16 +231,17 @@ class Metadata:
             self._waiting_since = now
 
     def update(self, response: MetadataResponse, now: float) -> None:
-        """Apply a response; a response without brokers counts as a failure.
+        """Apply a response; a response without (usable) brokers counts as a failure.
 
         Another update is requested, with a growing backoff, if the response lacks something that is
         expected soon, such as the leader of a new topic, or if topics were added after the request
         was sent (Kafka: Metadata.requestUpdate, needPartialUpdate).
         """
-        if not response.brokers:
+        cluster = described(response, self.cluster, is_partial=not self._is_full)
+        if not cluster.nodes:
             self.failed(now)
             return
-        self.cluster = described(response, self.cluster, is_partial=not self._is_full)
+        self.cluster = cluster
         self.updates += 1
         self.has_all_topics = self._asked is None
         self.error = None
@@ -269,7 +270,7 @@ class Metadata:
             self._backoff_ends_at = min(self._backoff_ends_at, now + seconds)
 
     def update_leaders(
-        self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
+        self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Mapping[int, Node]
     ) -> None:
         """Apply leaders from a Produce or Fetch response; see :func:`._cluster.with_leaders`."""
         self.cluster = with_leaders(self.cluster, leaders, nodes)

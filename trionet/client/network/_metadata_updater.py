@@ -114,6 +114,7 @@ class DefaultMetadataUpdater(MetadataUpdater):
         super().__init__(metadata, is_automatic=True)
         self.of_controllers = of_controllers
         self._is_in_progress = False
+        self._ignored: set[int] = set()
 
     def is_due(self, now: float) -> bool:
         return not self._is_in_progress and self.metadata.time_to_next_update(now) <= 0
@@ -172,11 +173,19 @@ class DefaultMetadataUpdater(MetadataUpdater):
             self.metadata.require_rebootstrap()
             self.metadata.failed(now)
             return
+        self._warn_of_ignored({each.node_id for each in response.brokers if each.node_id < 0})
         self.metadata.update(response, now)
         for topic in response.topics:
             if topic.error_code:
                 name = error_codes.name_of(topic.error_code)
                 logger.debug("metadata of topic %s: %s", topic.name, name)
+
+    def _warn_of_ignored(self, node_ids: set[int]) -> None:
+        """Warn of brokers that :func:`.nodes_of` leaves out, unless the last response had them."""
+        if node_ids and node_ids != self._ignored:
+            count, example = len(node_ids), max(node_ids)
+            logger.warning("ignoring %d brokers with negative ids, such as %d", count, example)
+        self._ignored = node_ids
 
     def handle_failure(self, now: float, error: TrionetError) -> None:
         self._is_in_progress = False

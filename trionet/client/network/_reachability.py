@@ -200,7 +200,8 @@ class _Trouble(NamedTuple):
         because = self.error.__cause__
         if isinstance(because, socket.gaierror):
             return because.errno == socket.EAI_NONAME  # not EAI_AGAIN
-        return self.is_refusal or isinstance(because, AuthenticationError)
+        # ValueError: the address is impossible.
+        return self.is_refusal or isinstance(because, ValueError | AuthenticationError)
 
 
 class Reachability:

@@ -30,7 +30,7 @@ from pyspark.sql.datasource import InputPartition
 from ..._util._logging import get_logger
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client.consumer.offsets._position_requests import leader_epoch
-from ...client.network._cluster import Node, TopicMetadata
+from ...client.network._cluster import Node, TopicMetadata, nodes_of
 from ...errors import (
     CallTimedOutError,
     CorruptRecordError,
@@ -310,9 +310,8 @@ class RangeFetcher:
         """Update the metadata with the new leader named in a response (KIP-951)."""
         leader = response.current_leader
         if leader is not None:
-            endpoints = body.node_endpoints
-            nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in endpoints]
             leaders = {self._name: (leader.leader_id, leader.leader_epoch)}
+            nodes = nodes_of(body.node_endpoints)
             self._client.network.metadata.update_leaders(leaders, nodes)
 
     async def _pause(self) -> None:

@@ -333,7 +333,7 @@ class MemoryNetwork:
             found = socket.getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
             )
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise OSError(
                 f"cannot resolve {host!r}: an in-memory network resolves only localhost and"
                 " IP addresses"

@@ -14,7 +14,7 @@ from ....errors import DisconnectedError
 from ....protocol._codec import api_key_of
 from ....protocol._wire import Message
 from ....protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ..._api_errors import api_error, is_retriable
+from ..._api_errors import coordinator_error, is_retriable
 from ...network._cluster import COORDINATOR_ID_BASE, Node
 from ...network._kafka_client import KafkaClient
 from ...network._open_client import until_any_ready
@@ -82,10 +82,11 @@ class CoordinatorFinder:
 
         response: FindCoordinatorResponse = await self._request(node, FindCoordinatorRequest, body)
         found = response.coordinators[0] if response.coordinators else response
-        if found.error_code:
-            error = api_error(found.error_code, f"group {group_id}", found.error_message)
+        error = coordinator_error(found, f"group {group_id}")
+        if error is not None:
             if not is_retriable(error):
                 raise error
+            LOGGER.debug("no coordinator of %s", error)
             return None
         LOGGER.debug("group %s: node %d is the coordinator", group_id, found.node_id)
         return Node(COORDINATOR_ID_BASE - found.node_id, found.host, found.port)

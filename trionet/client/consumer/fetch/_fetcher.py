@@ -37,7 +37,7 @@ from ....protocol.messages.fetch import FetchRequest, FetchResponse, PartitionDa
 from ..._api_errors import STALE_METADATA, api_error, is_retriable
 from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition
-from ...network._cluster import Node, PartitionMetadata
+from ...network._cluster import Node, PartitionMetadata, nodes_of
 from ...network._connections import RESPONSE_LIMIT
 from ...network._kafka_client import KafkaClient
 from ...network._responses import ClientResponse
@@ -359,9 +359,7 @@ class Fetcher:
             if data.error_code and data.current_leader is not None
         }
         if leaders:
-            endpoints = body.node_endpoints
-            nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in endpoints]
-            self._client.metadata.update_leaders(leaders, nodes)
+            self._client.metadata.update_leaders(leaders, nodes_of(body.node_endpoints))
             self._subscriptions.assignment.validate_positions_of_new_leaders(
                 self._client.metadata.cluster
             )

@@ -34,7 +34,7 @@ from ....errors import (
 from ....protocol import error_codes
 from ..._api_errors import STALE_METADATA, api_error
 from ..._topic_partition import TopicPartition
-from ...network._cluster import NO_LEADER, Node
+from ...network._cluster import NO_LEADER, nodes_of
 from ...network._kafka_client import KafkaClient
 from ...network._responses import ClientResponse
 from .._hooks import AcknowledgementHook
@@ -204,11 +204,7 @@ class Completion:
                 response.latency_seconds, response.body.throttle_time_ms
             )
         if leaders:
-            nodes = [
-                Node(each.node_id, each.host, each.port, each.rack)
-                for each in response.body.node_endpoints
-            ]
-            self._metadata.update_leaders(leaders, nodes)
+            self._metadata.update_leaders(leaders, nodes_of(response.body.node_endpoints))
 
     def _complete(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
         code = response.error_code

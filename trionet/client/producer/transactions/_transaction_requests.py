@@ -48,7 +48,7 @@ from ....protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from ..._api_errors import LASTING, api_error
+from ..._api_errors import LASTING, api_error, coordinator_error
 from ..._backoff import ExponentialBackoff
 from ..._prepared_transaction import PreparedTransaction
 from ..._topic_partition import TopicPartition, by_topic
@@ -265,13 +265,13 @@ class TransactionRequests:
             self._without_response(response.error)
             return
         found = body.coordinators[0] if body.coordinators else body
-        if not found.error_code:
-            self._coordinators[key] = Node(found.node_id, found.host, found.port)
-            return
         kind, name = key
         about = f"the coordinator of {'group' if kind == _GROUP else 'transactional id'} {name!r}"
-        step = Step.COMMIT_OFFSETS if kind == _GROUP else Step.INIT
-        self._fail(step, key, api_error(found.error_code, about, found.error_message))
+        error = coordinator_error(found, about)
+        if error is None:
+            self._coordinators[key] = Node(found.node_id, found.host, found.port)
+            return
+        self._fail(Step.COMMIT_OFFSETS if kind == _GROUP else Step.INIT, key, error)
 
     # Requests.
 
