@@ -23,7 +23,7 @@ from protocol.kio_values import (
 )
 from trionet.protocol.unrolling._layout import CODES, Field, Struct
 
-_BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
+_BITS = {"b": 8, "h": 16, "H": 16, "i": 32, "q": 64}
 
 
 def random_message(struct: Struct, module: types.ModuleType, rng: random.Random) -> Any:
@@ -49,6 +49,10 @@ def _random_value(field: Field, module: types.ModuleType, rng: random.Random) ->
         return rng.choice(TEXTS)
     if field.kind in ("bytes", "records"):
         return rng.randbytes(rng.choice((0, 1, 16, 126, 127, 128, 400)))
+    if field.kind == "uuid":
+        return rng.choice((bytes(16), rng.randbytes(16)))
+    if field.kind == "float64":
+        return rng.choice((0.0, -1.0, 1e308))
     return random_integer(_BITS[CODES[field.kind]], rng)
 
 

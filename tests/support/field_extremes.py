@@ -44,7 +44,7 @@ def extremes(request: Any, version: int) -> Iterator[Extreme]:
     name = type(request).__module__.rpartition(".")[2]
     [message] = [each for each in api_of(name).messages.values() if each.side == "request"]
     for path, field in _fields(message.versions[version], request, ()):
-        for value in _values(field):
+        for value in values_of(field):
             changed = copy.deepcopy(request)
             owner = changed
             for step in path:
@@ -76,7 +76,8 @@ def _inner(field: Field, owner: Any) -> Any:
     return inner[0] if field.array else inner
 
 
-def _values(field: Field) -> Iterator[object]:
+def values_of(field: Field) -> Iterator[object]:
+    """The extreme values of a field that is neither a struct nor an array."""
     if field.nullable:
         yield None
     if field.kind == "bool":
