@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from .clients._connection import (
     release_log,
     resolve_settings,
 )
+from .terminal._output import stdout
 
 if TYPE_CHECKING:
     import ssl
@@ -264,7 +264,7 @@ async def _roll(arguments: Namespace) -> int:
 
     async with open_source(arguments) as source:
         form = arguments.format or "text"
-        await roll(source, arguments.interval, arguments.count, form, sys.stdout)
+        await roll(source, arguments.interval, arguments.count, form, stdout())
     return 0
 
 
@@ -279,27 +279,29 @@ async def _look(arguments: Namespace) -> int:
     except UnreachableError:
         release_log(discard=True)  # it says the same
         raise
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    out = stdout()
+    out.write(text)
+    out.flush()
     return 0
 
 
 def _once_options(arguments: Namespace) -> OnceOptions:
     from trionet.dashboard._once import OnceOptions
 
-    width, height = 120, 40
+    width, height, out = 120, 40, stdout()
     if arguments.size is not None:
         found = _SIZE.fullmatch(arguments.size)
         assert found is not None
         width, height = int(found[1]), int(found[2])
-    elif sys.stdout.isatty():
+    elif out.isatty():
         width, height = shutil.get_terminal_size((width, height))
     return OnceOptions(
         view=arguments.view,
         form=arguments.format or "text",
         width=width,
         height=height,
-        ascii=bool(arguments.ascii) or "utf" not in (sys.stdout.encoding or "").lower(),
+        ascii=bool(arguments.ascii) or "utf" not in (getattr(out, "encoding", None) or "").lower(),
         filter=arguments.filter,
         theme="dark" if arguments.theme == "auto" else arguments.theme,
+        is_terminal=out.isatty(),
     )

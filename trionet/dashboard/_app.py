@@ -433,7 +433,7 @@ def write_new_file(path: Path, text: str) -> Path:
     for number in range(1, FILES_MAX):
         numbered = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
         try:
-            with numbered.open("x", encoding="utf-8") as file:
+            with numbered.open("x", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
         except FileExistsError:
             continue

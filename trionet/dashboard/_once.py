@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import attrs
 import trio
@@ -16,7 +16,7 @@ from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette
 from .drawing._cells import ASCII, PICTURE, UNICODE, Frame, Glyphs, Line, Pen, wrapped
-from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
+from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_csv, as_json, as_text
 from .drawing._table import exactly, heading_line, layout, row_line
 from .drawing._themes import DARK
 from .model._figures import FIGURES
@@ -88,6 +88,7 @@ class OnceOptions:
         ascii: whether to print only ASCII.
         filter: the filter for rows, in the syntax of ``/``.
         theme: the theme of a picture.
+        is_terminal: whether the output goes to a terminal, which must not interpret names in CSV.
     """
 
     view: str = "overview"
@@ -97,6 +98,7 @@ class OnceOptions:
     ascii: bool = False
     filter: str = ""
     theme: str = DARK
+    is_terminal: bool = False
 
     @property
     def glyphs(self) -> Glyphs:
@@ -143,7 +145,9 @@ async def render_once(source: Source, options: OnceOptions) -> str:
         )
     if ui.current.table.missing is not None:
         raise NoDataError(ui.current.table.missing)
-    return TABLE_FORMS[form](ui.current.table, ui.current.rows)
+    if form == "csv":
+        return as_csv(ui.current.table, ui.current.rows, is_terminal=options.is_terminal)
+    return as_json(ui.current.table, ui.current.rows)
 
 
 async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
@@ -249,7 +253,7 @@ def _lines(state: ViewState, model: Model, pen: Pen) -> list[Line]:
 
 
 async def roll(
-    source: Source, interval_seconds: float, count: int | None, form: str, out: TextIO
+    source: Source, interval_seconds: float, count: int | None, form: str, out: IO[str]
 ) -> None:
     """Write a line of figures at regular intervals.
 
@@ -286,7 +290,7 @@ async def roll(
 class _TextLines:
     """Writes the reported figures as aligned columns."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: IO[str]) -> None:
         self._out = out
         self._written = 0
         self._names: Sequence[str] = ()
@@ -312,7 +316,7 @@ def _cell(name: str, value: float | None) -> str:
 class _JsonLines:
     """Writes all known figures as one JSON document per line."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: IO[str]) -> None:
         self._out = out
 
     def write(self, now: datetime, model: Model) -> None:
@@ -326,7 +330,7 @@ class _JsonLines:
 class _CsvLines:
     """Writes all figures as CSV, including unknown ones, so that the columns never change."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: IO[str]) -> None:
         self._writer = csv.writer(out, lineterminator="\n")
         self._writer.writerow(("time", *FIGURES))
 

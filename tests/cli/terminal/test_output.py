@@ -67,6 +67,36 @@ def test_a_table_has_a_line_for_each_row_whatever_the_names_are() -> None:
     assert all(line.isprintable() for line in text.splitlines())
 
 
+@pytest.mark.parametrize("letter", ["x", "\x1b", "\U000e0001", "注"], ids=ascii)
+def test_no_name_widens_all_rows_beyond_what_a_terminal_can_show(letter: str) -> None:
+    rows = [(f"group-{number}", "Stable") for number in range(50)]
+    table = Table(("group", "state"), [(letter * 32_000, "Empty"), *rows])
+
+    text = table_text(table)
+
+    assert len(text) < 52 * 600
+    [cut] = [line for line in text.splitlines() if line.endswith("  Empty")]
+    assert cut.rstrip(" Empty").endswith("...")
+    assert letter * 32_000 == json.loads(json_text(table.documents(), Out()))[0]["group"]
+
+
+def test_a_name_of_any_topic_is_shown_whole() -> None:
+    assert "t" * 249 in table_text(Table(("topic", "n"), [("t" * 249, 1)]))
+
+
+def test_a_long_value_at_the_end_of_a_row_is_cut_later() -> None:
+    text = table_text(Table(("key", "value"), [("k", "v" * 1_000), ("l", "v" * 3_000)], "t" * 300))
+
+    title, _, first, second, _ = text.split("\n")
+    assert "t" * 253 + "..." == title
+    assert f"k    {'v' * 1_000}" == first
+    assert f"l    {'v' * 1_997}..." == second
+
+
+def test_a_title_is_as_harmless_as_a_cell() -> None:
+    assert "a\\u001b[2J\nN\n" == table_text(Table(("n",), [], "a\x1b[2J"))
+
+
 @settings(max_examples=30)
 @given(st.lists(st.text(), min_size=1, max_size=4))
 def test_no_text_makes_a_table_more_than_its_lines(names: list[str]) -> None:

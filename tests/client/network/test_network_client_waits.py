@@ -79,8 +79,8 @@ async def test_an_advertised_host_forges_no_line_of_a_log_or_an_error(
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(client.run)
-        while 2 not in client.metadata.cluster.nodes:
-            await trio.sleep(0.1)
+        await client.until_ready(NODE)
+        await trio.sleep(1)  # until there is metadata
         with pytest.raises(DisconnectedError) as refused:
             await client.until_ready(client.metadata.cluster.nodes[2])
         nursery.cancel_scope.cancel()

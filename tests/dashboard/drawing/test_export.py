@@ -55,6 +55,17 @@ def test_no_spreadsheet_takes_a_name_for_a_formula() -> None:
     assert [["name", "size", "hidden"], ["ä", "1", "1"], ["'=1+1", "", "4"]] == rows
 
 
+def test_names_in_csv_do_nothing_to_a_terminal_and_reach_a_program_unchanged() -> None:
+    rows = [Row(name, 1) for name in HOSTILE_NAMES]
+
+    shown = as_csv(TABLE, rows, is_terminal=True)
+    data = list(csv.reader(io.StringIO(as_csv(TABLE, rows), newline="")))
+
+    assert 1 + len(rows) == len(shown.splitlines())
+    assert shown.replace("\n", "").isprintable()
+    assert {name.lstrip("'") for name, *_ in data[1:]} == set(HOSTILE_NAMES)
+
+
 def test_a_picture_is_well_formed_whatever_names_there_are() -> None:
     for name in HOSTILE_NAMES:
         tree = ElementTree.fromstring(as_svg(frame(name)))

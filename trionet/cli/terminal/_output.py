@@ -29,6 +29,11 @@ Value: TypeAlias = "str | int | float | bool | Sequence[str] | Sequence[int] | N
 _BOLD: Final = "\x1b[1m"
 _PLAIN: Final = "\x1b[0m"
 _GAP: Final = "  "
+#: The maximum number of characters of a cell, longer than any topic's name. Others choose ids, to
+#: which all rows are padded.
+_CELL_CHARS_MAX: Final = 256
+#: The same for the last column, which is not padded: it may be the documentation of a setting.
+_LAST_CELL_CHARS_MAX: Final = 2_000
 
 
 class Table(NamedTuple):
@@ -169,8 +174,14 @@ def print_errors(arguments: Namespace, errors: Iterable[object]) -> int:
 
 
 def table_text(table: Table, *, is_terminal: bool = False) -> str:
-    """Format a table with aligned columns, where numbers are right-aligned."""
-    rows = [[_cell(value) for value in row] for row in table.rows]
+    """Format a table with aligned columns, where numbers are right-aligned.
+
+    Long values are cut, which ends them with ``...``; JSON and CSV have them whole.
+    """
+    rows = [
+        [*map(_cell, row[:-1]), *(_cell(value, _LAST_CELL_CHARS_MAX) for value in row[-1:])]
+        for row in table.rows
+    ]
     headers = [name.replace("_", "-").upper() for name in table.fields]
     lines = [headers, *rows] if table.has_header else rows
     widths = [max((_width(line[n]) for line in lines), default=0) for n in range(len(headers))]
@@ -178,8 +189,10 @@ def table_text(table: Table, *, is_terminal: bool = False) -> str:
     texts = [_line(line, widths, is_right) for line in lines]
     if is_terminal and table.has_header:
         texts[0] = f"{_BOLD}{texts[0]}{_PLAIN}"
-    title = [f"{_BOLD}{table.title}{_PLAIN}" if is_terminal else table.title] if table.title else []
-    return "".join(f"{text}\n" for text in [*title, *texts])
+    if table.title:
+        title = _cell(table.title)
+        texts.insert(0, f"{_BOLD}{title}{_PLAIN}" if is_terminal else title)
+    return "".join(f"{text}\n" for text in texts)
 
 
 def json_text(document: object, out: IO[str]) -> str:
@@ -216,8 +229,12 @@ def _write_csv(table: Table, out: IO[str]) -> None:
         writer.writerow([shown(_text(value)) for value in row])
 
 
-def _cell(value: Value) -> str:
-    return "-" if value is None else printable(_text(value))
+def _cell(value: Value, chars_max: int = _CELL_CHARS_MAX) -> str:
+    if value is None:
+        return "-"
+    text = _text(value)
+    shown = printable(text[:chars_max])
+    return shown if len(text) <= chars_max >= len(shown) else f"{shown[: chars_max - 3]}..."
 
 
 def _text(value: Value) -> str:

@@ -12,6 +12,7 @@ from rich.color import ColorSystem
 from rich.segment import SegmentLines
 from rich.terminal_theme import TerminalTheme
 
+from ..._util._text import printable
 from . import _themes as themes
 from ._cells import Frame
 from ._table import Table, Value
@@ -87,21 +88,29 @@ def as_json(table: Table[Any], rows: Iterable[Any]) -> str:
     return json.dumps(list(records(table, rows)), indent=2, allow_nan=False) + "\n"
 
 
-def as_csv(table: Table[Any], rows: Iterable[Any]) -> str:
-    """Return the rows of a table as CSV with a header, quoting values that look like formulas."""
+def as_csv(table: Table[Any], rows: Iterable[Any], *, is_terminal: bool = False) -> str:
+    """Return the rows of a table as CSV with a header, quoting values that look like formulas.
+
+    Args:
+        table: the table.
+        rows: the rows to export.
+        is_terminal: whether to escape what a terminal might interpret, as :func:`.printable` does.
+            Programs get values unchanged.
+    """
     out = StringIO()
     writer = csv.DictWriter(out, table.sortable(), lineterminator="\n")
     writer.writeheader()
     for record in records(table, rows):
-        writer.writerow({name: _plain(value) for name, value in record.items()})
+        writer.writerow({name: _plain(value, is_terminal) for name, value in record.items()})
     return out.getvalue()
 
 
-def _plain(value: Value) -> Value:
+def _plain(value: Value, is_terminal: bool) -> Value:
+    if not isinstance(value, str):
+        return value
     # Client ids are arbitrary, such as `=HYPERLINK(...)`.
-    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
-        return f"'{value}"
-    return value
+    mark = "'" if value[:1] in {"=", "+", "-", "@", "\t", "\r"} else ""
+    return mark + (printable(value) if is_terminal else value)
 
 
 #: The functions that export frames, given the name of a theme, and tables, keyed by file extension.
