@@ -46,7 +46,7 @@ FAULTS: dict[str, tuple[object, str, Callable[..., Any] | int]] = {
     "jwks": (jwt_validation.SignedTokens, "__call__", lambda *_: None),
     "oauthbearer": (jwt_validation, "_token", lambda *_: Token("mallory", 2**50)),
     "plain": (PlainServer, "_is_valid", lambda *_: True),
-    "principal_mapping": (principal, "_expand", lambda _, match: match[9]),
+    "principal_mapping": (principal, "_group", lambda _, slots, number: slots[number + 99]),
     "properties": (properties, "_unescape", lambda text, _: text),
     "sasl_exchange": (SaslExchange, "_begin_again", lambda *_: None),
     "scram": (hmac, "compare_digest", lambda *_: True),

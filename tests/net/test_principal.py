@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net._principal import ANONYMOUS, Identity, Principal, PrincipalMapping
+from trionet.net._principal import (
+    ANONYMOUS,
+    STEPS_MAX,
+    Identity,
+    Principal,
+    PrincipalMapping,
+)
 
 NAME = "CN=kafka1,OU=Service Users,O=Org,C=US"
 
@@ -54,7 +60,14 @@ def test_by_default_the_name_is_the_subject() -> None:
         (f"RULE:^CN=(.*?),.*$/$1{5000 * '9'}/", "kafka1" + 5000 * "9"),
         (r"RULE:^CN=.*$/$0/L", NAME.lower()),
         (r"RULE:^x$/y/,  ,DEFAULT", NAME),
-        ("RULE:(.*)/user/", "user"),
+        # Kafka replaces every match inside the name, also the empty one at its end.
+        ("RULE:(.*)/user/", "useruser"),
+        ("RULE:^(.*)$/user/", "user"),
+        ("RULE:^CN=(?<first>.*?),.*$/${first}!/", "kafka1!"),
+        ("RULE:^CN=([[a-z0-9]&&[^x]]+),.*$/$1/", "kafka1"),
+        (r"RULE:^CN=(\p{Alnum}++),(?=OU).*$/$1/U", "KAFKA1"),
+        (r"RULE:^.*(O)U=.*,\1=.*$/$1/", "O"),
+        (r"RULE:^(?i)cn=(\w*).*\QO=\E.*$/$1/", "kafka1"),
     ],
 )
 def test_replacements_follow_java(rules: str, expected: str) -> None:
@@ -76,7 +89,9 @@ def test_replacements_follow_java(rules: str, expected: str) -> None:
         "RULE:(/$1/",
         "RULE:^CN=a{99999999999}$/a/",
         f"RULE:{5000 * '('}a{5000 * ')'}/a/",
-        "RULE:^CN=([[a-z]&&[^x]]+)$/$1/",
+        "RULE:^CN=(a)$/${b}/",
+        "RULE:^CN=(a)$/$/",
+        "RULE:^CN=a$/$1/",
         "nonsense, DEFAULT",
     ],
 )
@@ -88,6 +103,55 @@ def test_what_is_no_rule_is_a_configuration_error(rules: str) -> None:
 def test_a_name_that_no_rule_matches_is_refused() -> None:
     with pytest.raises(AuthenticationError, match="no rule"):
         PrincipalMapping("RULE:^CN=x$/y/").name(NAME)
+
+
+#: Lazy groups in a row, each of which could end at any of the parts of the name.
+LAZY = "RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1/L,DEFAULT"
+
+
+def test_a_name_made_for_lazy_groups_is_mapped_at_once() -> None:
+    """It would take a backtracking matcher hours."""
+    name = "CN=mallory" + 250 * ",OU=a,O=b,L=c,ST=d"
+
+    assert name == PrincipalMapping(LAZY).name(name)
+    assert "mallory" == PrincipalMapping(LAZY).name(f"{name},C=e")
+
+
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        (LAZY, 10_000 * "CN=a,OU=b,"),
+        (LAZY, "CN=" + "".join(map(chr, range(0x3400, 0x9000)))),
+        (r"RULE:^(\w+)*=(\1)*x$/$1/", 100 * "a"),
+        ("RULE:^(?:(a|aa)+)+(?=x)$/$1/", 20_000 * "a"),
+        (r"RULE:^(?:\w*+,?)*+x$/$0/", 20_000 * "a,"),
+        ("RULE:.*z|a[^y]*y|a/$0/", 20_000 * "a" + "z"),
+        (r"RULE:(?:.*\b)*x/$0/", 20_000 * "a,"),
+        ("RULE:.*?/$0/", 20_000 * "a"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_name_that_would_hold_the_loop_for_long_is_refused(rules: str, name: str) -> None:
+    with pytest.raises(AuthenticationError, match=f"more than {STEPS_MAX} steps for a name of"):
+        PrincipalMapping(rules).name(name)
+
+
+def test_long_names_of_usual_form_are_far_below_the_limit() -> None:
+    """Also the first one, when no transition is known yet."""
+    name = (
+        "CN=orders-service.production.svc.cluster.local,OU=Platform Engineering,OU=Commerce,"
+        "O=Example International Manufacturing Corporation,L=San Francisco,ST=California,C=US"
+    )
+
+    assert "orders-service.production.svc.cluster.local@platform engineering,ou=commerce" == (
+        PrincipalMapping(KAFKA_RULES).name(name)
+    )
+
+
+def test_patterns_that_are_not_linear_are_known() -> None:
+    mapping = PrincipalMapping(r"RULE:^(a)\1$/x/,RULE:^(.*?)$/$1/,RULE:^(?!b)a++$/x/,DEFAULT")
+
+    assert (r"^(a)\1$", "^(?!b)a++$") == mapping.bounded
 
 
 @given(st.text(max_size=60), st.text(max_size=20))

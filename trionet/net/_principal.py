@@ -6,14 +6,19 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import attrs
 
+from .._util.patterns._java_pattern import JavaPattern
+from .._util.patterns._program import Slots, Steps, TooManyStepsError
 from ..errors import AuthenticationError, ConfigError
 
 USER = "User"
+
+STEPS_MAX: Final = 30_000
+"""How many steps a mapping may take, which bounds how long it holds the loop: about 30 ms."""
 
 
 @attrs.frozen
@@ -66,31 +71,50 @@ class PrincipalMapping:
 
     The first rule that matches the whole distinguished name determines the principal's name.
     ``DEFAULT`` uses the name unchanged. ``RULE:pattern/replacement/[LU]`` has a regular expression
-    and a replacement, in which ``$1`` is the first group; L or U converts the result to lower or
-    upper case.
+    in Java's syntax and a replacement, in which ``$1`` is the first group; L or U converts the
+    result to lower or upper case. As in Kafka, every match inside the name is replaced, the empty
+    one after the end too: ``RULE:.*/x/`` maps all names to ``xx``, and ``RULE:^.*$/x/`` to ``x``.
+
+    A peer chooses its name, so that the time of a mapping is bounded: it is linear in the length of
+    the name, except for the patterns in ``bounded``, and a name that needs more than `STEPS_MAX`
+    steps is rejected.
 
     Args:
         rules: the rules, separated by commas.
 
+    Attributes:
+        bounded: the patterns with constructs whose time is not linear in the length of a name.
+
     Raises:
-        ConfigError: a rule is malformed, or its regular expression is invalid.
+        ConfigError: a rule is malformed, or its regular expression or replacement is invalid.
     """
 
     def __init__(self, rules: str = "DEFAULT") -> None:
         self._text = rules
         found = [each["rule"] for each in _RULE_SPLITTER.finditer(rules.strip())]
         self._rules = [_parse(rule, rules) for rule in found if rule]
+        patterns = [rule.pattern for rule in self._rules if rule is not None]
+        self.bounded = tuple(each.text for each in patterns if not each.is_linear)
 
     def name(self, distinguished_name: str) -> str:
         """Return the principal's name for a distinguished name.
 
         Raises:
-            AuthenticationError: no rule matches (Kafka: NoMatchingRule).
+            AuthenticationError: no rule matches (Kafka: NoMatchingRule), or the rules need too many
+                steps for the name.
         """
-        for rule in self._rules:
-            name = rule.apply(distinguished_name)
-            if name is not None:
-                return name
+        steps = Steps(STEPS_MAX)
+        try:
+            for rule in self._rules:
+                name = distinguished_name if rule is None else rule.apply(distinguished_name, steps)
+                if name is not None:
+                    return name
+        except TooManyStepsError:
+            raise AuthenticationError(
+                f"the rules in ssl.principal.mapping.rules need more than {STEPS_MAX} steps for a"
+                f" name of {len(distinguished_name)} characters that begins with"
+                f" {distinguished_name[:100]!r}"
+            ) from None
         raise AuthenticationError(
             f"no rule in ssl.principal.mapping.rules matches {distinguished_name!r}"
         )
@@ -112,44 +136,47 @@ _PART = r"(?:\\.|[^\\/])*"
 _RULE = rf"(?P<default>DEFAULT)|RULE:(?P<pattern>{_PART})/(?P<replacement>{_PART})/(?P<case>[LU]?)"
 _RULE_PARSER = re.compile(_RULE)
 _RULE_SPLITTER = re.compile(rf"\s*(?P<rule>{_RULE}|.*?)\s*(?:,\s*|$)", re.DOTALL)
-_REFERENCE = re.compile(r"\\(?P<literal>.)|\$(?P<number>[0-9]+)", re.DOTALL)
+_REFERENCE = re.compile(
+    r"\\(?P<literal>.)|\$\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\}|\$(?P<number>[0-9]+)|(?P<wrong>\$)",
+    re.DOTALL,
+)
+
+_Replacement = tuple[str | int, ...]
+"""Literal text, and the numbers of groups."""
 
 
 @attrs.frozen
 class _Rule:
     """A parsed rule; ``case`` is L, U or empty."""
 
-    pattern: re.Pattern[str]
-    replacement: str
+    pattern: JavaPattern
+    replacement: _Replacement
     case: str
 
-    def apply(self, name: str) -> str | None:
-        match = self.pattern.fullmatch(name)
-        if match is None:
+    def apply(self, name: str, steps: Steps) -> str | None:
+        if not self.pattern.matches(name, steps):
             return None
-        result = _REFERENCE.sub(lambda found: _expand(found, match), self.replacement)
+        result = "".join(self._replaced(name, steps))
         return {"L": result.lower(), "U": result.upper()}.get(self.case, result)
 
-
-_AS_IT_IS = _Rule(re.compile(r"(.*)", re.DOTALL), "$1", "")
-
-
-def _expand(found: re.Match[str], match: re.Match[str]) -> str:
-    """Return the text for a reference; the reference itself if there is no such group."""
-    if found["literal"] is not None:
-        return found["literal"]
-    # Like Java: the longest prefix of the digits that is the number of a group; the rest is text.
-    digits = found["number"]
-    number, used = 0, 0
-    for digit in digits:
-        longer = 10 * number + int(digit)
-        if longer > match.re.groups:
-            break
-        number, used = longer, used + 1
-    return (match[number] or "") + digits[used:] if used else found[0]
+    def _replaced(self, name: str, steps: Steps) -> Iterator[str]:
+        at = 0
+        for slots in self.pattern.find_all(name, steps):
+            start, end = slots[:2]
+            yield name[at:start]
+            for part in self.replacement:
+                yield part if isinstance(part, str) else _group(name, slots, part)
+            at = end or 0
+        yield name[at:]
 
 
-def _parse(rule: str, rules: str) -> _Rule:
+def _group(name: str, slots: Slots, number: int) -> str:
+    start, end = slots[2 * number : 2 * number + 2]
+    return "" if start is None else name[start:end]
+
+
+def _parse(rule: str, rules: str) -> _Rule | None:
+    """Parse a rule; None stands for DEFAULT."""
     found = _RULE_PARSER.fullmatch(rule)
     if found is None:
         raise ConfigError(
@@ -157,15 +184,55 @@ def _parse(rule: str, rules: str) -> _Rule:
             " DEFAULT or RULE:pattern/replacement/[LU], separated by commas"
         )
     if found["default"] is not None:
-        return _AS_IT_IS
+        return None
     try:
-        with warnings.catch_warnings():
-            # Warnings of nested sets, which have another meaning in Java.
-            warnings.simplefilter("error", FutureWarning)
-            pattern = re.compile(found["pattern"])
-    except (re.error, OverflowError, RecursionError, FutureWarning) as error:
+        pattern = JavaPattern(found["pattern"])
+    except ValueError as error:
         raise ConfigError(
             f"ssl.principal.mapping.rules = {rules!r}: {found['pattern']!r} is not a valid"
             f" regular expression: {error}"
         ) from None
-    return _Rule(pattern, found["replacement"], found["case"])
+    try:
+        replacement = tuple(_parse_replacement(found["replacement"], pattern))
+    except ValueError as error:
+        raise ConfigError(
+            f"ssl.principal.mapping.rules = {rules!r}: {found['replacement']!r} is not a valid"
+            f" replacement: {error}"
+        ) from None
+    return _Rule(pattern, replacement, found["case"])
+
+
+def _parse_replacement(text: str, pattern: JavaPattern) -> Iterator[str | int]:
+    at = 0
+    for found in _REFERENCE.finditer(text):
+        yield text[at : found.start()]
+        at = found.end()
+        if found["literal"] is not None:
+            yield found["literal"]
+        elif found["name"] is not None:
+            if found["name"] not in pattern.groups_by_name:
+                raise ValueError(f"the pattern has no group {found['name']!r}")
+            yield pattern.groups_by_name[found["name"]]
+        elif found["number"] is not None:
+            yield from _numbered(found["number"], pattern.group_count)
+        else:
+            raise ValueError("a $ is not followed by the number of a group; a literal one is \\$")
+    yield text[at:]
+
+
+def _numbered(digits: str, group_count: int) -> Iterator[str | int]:
+    """Yield the group of a reference; the reference itself if there is no such group."""
+    # Like Java: the longest prefix of the digits that is the number of a group; the rest is text.
+    number, used = 0, 0
+    for digit in digits:
+        longer = 10 * number + int(digit)
+        if longer > group_count:
+            break
+        number, used = longer, used + 1
+    if used:
+        yield number
+        yield digits[used:]
+    elif group_count:
+        yield f"${digits}"
+    else:
+        raise ValueError(f"there is no group for ${digits}; the pattern has none")

@@ -333,6 +333,20 @@ def test_the_certificate_of_a_client_gives_its_principal(tmp_path: Path) -> None
     assert "User:alice" == str(build(identity))
 
 
+def test_a_start_warns_of_rules_whose_time_is_only_bounded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = r"RULE:^CN=(.*)\1$/$1/,RULE:^CN=(.*?),.*$/$1/"
+    settings = {**tls_settings(tmp_path), "ssl.principal.mapping.rules": rules}
+
+    security(settings, SecurityProtocol.SSL).log_warnings()
+
+    warned = [text for text in caplog.messages if "ssl.principal.mapping.rules" in text]
+    assert 1 == len(warned)
+    assert repr(r"^CN=(.*)\1$") in warned[0]
+    assert "names that take too long are rejected" in warned[0]
+
+
 def test_a_builder_replaces_the_mapping(tmp_path: Path) -> None:
     def build(identity: Identity) -> Principal:
         if identity.mechanism == "PLAIN" and identity.authorization_id == "bob":

@@ -5,12 +5,10 @@ An input is rules, a line feed, and a name.
 
 from __future__ import annotations
 
-import re
-
 from trionet.errors import AuthenticationError, ConfigError
 from trionet.net._principal import Identity, PrincipalMapping
 
-WATCHED = ("trionet.net._principal",)
+WATCHED = ("trionet.net._principal", "trionet._util.patterns")
 WORDS = (
     *(b"DEFAULT", b"RULE:", b"RULE:^CN=(.*?),.*$/$1/L", b"/U", b",", b"\\/", b"\\", b"$1", b"$0"),
     *(b"$9", b"(", b")", b"[", b"]", b"*", b"+?", b"{2}", b"{1,99999999999}", b"(?i)", b"(?P<a>"),
@@ -18,12 +16,6 @@ WORDS = (
     *("İ".encode(), b"[[a]&&b]"),
 )
 BYTES_MAX = 256
-
-# How long a match takes is the business of who writes the rule: only short names, and rules with
-# few repetitions, are tried.
-NAME_CHARACTERS_MAX = 12
-REPETITIONS_MAX = 4
-_REPETITION = re.compile(r"[*+{]")
 
 
 def run(data: bytes) -> None:
@@ -33,13 +25,10 @@ def run(data: bytes) -> None:
     except ConfigError as error:
         _check_error(str(error), "ssl.principal.mapping.rules = ")
         return
-    if len(_REPETITION.findall(rules)) > REPETITIONS_MAX:
-        return
-    name = name[:NAME_CHARACTERS_MAX]
     try:
         mapped = mapping.name(name)
     except AuthenticationError as error:
-        _check_error(str(error), repr(name))
+        _check_error(str(error), "ssl.principal.mapping.rules")
         return
     mapped.encode()
     assert mapped == mapping(Identity("SSL", "::1", name)).name

@@ -189,7 +189,7 @@ class Call:
             raise Abandoned
         self._pause_at = scheduler.clock() + STEP_SECONDS
 
-    async def run_with_pauses(self, work: Generator[None, None, T]) -> T:
+    async def run_with_pauses(self, work: Generator[object, None, T]) -> T:
         """Run a generator that yields after each element, with pauses, and return its result."""
         try:
             while (done := self._advance(work)) is None:
@@ -198,7 +198,7 @@ class Call:
             work.close()
         return done[0]
 
-    def _advance(self, work: Generator[None, None, T]) -> tuple[T] | None:
+    def _advance(self, work: Generator[object, None, T]) -> tuple[T] | None:
         """Run ``work`` until a pause is due and return None, or return its result as a 1-tuple."""
         try:
             while not self.must_pause():

@@ -73,7 +73,7 @@ class SecuredListener:
     jwks: Jwks | None
     _build_principal: PrincipalBuilder
     _is_client_auth_ignored: bool
-    _token_warning: str
+    _setting_warnings: tuple[str, ...]
 
     def for_server(self, respond_to_api_versions: RespondToApiVersions) -> ListenerSecurity:
         """Return the listener's security in the form that the SocketServer needs."""
@@ -142,8 +142,7 @@ class SecuredListener:
             yield (
                 "there are no SCRAM users; add one with trionet broker --data DIR --add-scram NAME"
             )
-        if self._token_warning:
-            yield self._token_warning
+        yield from self._setting_warnings
 
     def _client_auth_warnings(self, settings: TlsSettings) -> Iterator[str]:
         if self._is_client_auth_ignored:
@@ -233,10 +232,14 @@ def listener_security(
         sasl, jwks = _sasl(settings, endpoint.listener_name, credentials)
     client_auth = settings.text("ssl.client.auth") or "none"
     is_client_auth_ignored = tls is not None and client_auth != tls.settings.client_auth
-    warning = _token_warning(settings) if sasl and oauthbearer.NAME in sasl.mechanisms else ""
+    warnings = []
+    if sasl and oauthbearer.NAME in sasl.mechanisms and (warning := _token_warning(settings)):
+        warnings.append(warning)
+    if tls is not None and principal_builder is None:
+        warnings += _mapping_warnings(mapping)
     build_principal = principal_builder or mapping
     return SecuredListener(
-        endpoint, tls, sasl, jwks, build_principal, is_client_auth_ignored, warning
+        endpoint, tls, sasl, jwks, build_principal, is_client_auth_ignored, tuple(warnings)
     )
 
 
@@ -358,6 +361,15 @@ def _oauthbearer(
     )
     jwks = Jwks(url, times)
     return partial(oauthbearer.OAuthBearerServer, SignedTokens(jwks.find, rules)), jwks
+
+
+def _mapping_warnings(mapping: PrincipalMapping) -> Iterator[str]:
+    for pattern in mapping.bounded:
+        yield (
+            f"ssl.principal.mapping.rules: {pattern!r} has back-references,"
+            " lookahead, lookbehind, atomic groups or possessive repetition, whose time is not"
+            " linear in the length of a name; names that take too long are rejected"
+        )
 
 
 def _token_warning(settings: ListenerSettings) -> str:
