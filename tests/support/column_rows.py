@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
-from trionet.errors import WireFormatError
 from trionet.protocol.records._types import Record
 from trionet.protocol.records.columnar._numpy_columns import NumpyColumns
 
@@ -22,9 +21,6 @@ def rows_of(columns: NumpyColumns) -> list[Record]:
         return [(*row, ()) for row in rows]
     counts, *places = (each.tolist() for each in columns.headers)
     pairs = zip(map(cut, *places[:2]), map(cut, *places[2:]), strict=True)
-    try:
-        headers = [((key or b"").decode(), value) for key, value in pairs]
-    except UnicodeDecodeError as error:  # it is who makes texts of the keys that finds it
-        raise WireFormatError("the key of a record header is not valid UTF-8") from error
+    headers = [((key or b"").decode("utf-8", "replace"), value) for key, value in pairs]
     ends = [*accumulate(counts, initial=0)]
     return [(*row, headers[a:b] or ()) for row, (a, b) in zip(rows, pairwise(ends), strict=True)]

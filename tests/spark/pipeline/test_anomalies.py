@@ -223,5 +223,44 @@ def test_in_the_first_hour_only_a_large_increase_is_reported() -> None:
     assert [] != at_40(60_000)
 
 
+def test_a_minute_long_ago_takes_no_column_for_each_minute_since() -> None:
+    """As of a record of 1970: 30 million minutes would be 14 GB for each signal and figure."""
+    now = 29_000_000
+    usual = last(steady(6000), requests=12_000)
+    later = {now + minute: figures for minute, figures in usual.items()}
+    read = [
+        row
+        for level in (levels.BROKER, levels.CLIENT)
+        for row in signal(level, {0: {"requests": 1}, **later})
+    ]
+
+    [row] = found(read, [0, *later], 0)
+
+    assert (now + 119, "requests_per_s", levels.BROKER) == (
+        row["window"],
+        row["measure"],
+        row["level"],
+    )
+
+
+def test_days_that_are_judged_at_once_are_judged_as_those_that_are_judged_one_by_one() -> None:
+    minutes = {n: {"requests": 6000 + n % 7 + 9000 * (n % 1111 == 1000)} for n in range(4000)}
+    read = signal(levels.BROKER, minutes)
+
+    at_once = found(read, list(minutes), 100)
+    by_parts = [
+        row
+        for first in range(100, 4000, 500)
+        for row in found(
+            [each for each in read if each["window"] < first + 500],
+            [each for each in minutes if each < first + 500],
+            first,
+        )
+    ]
+
+    assert 3 == len(at_once)
+    assert at_once == by_parts
+
+
 def test_nothing_was_read() -> None:
     assert [] == list(AnomalyDetector(range(31), 30)([]))

@@ -176,8 +176,21 @@ def test_what_is_broken_after_the_range_is_no_error() -> None:
     assert [0, 1] == offsets(decoded(bytes(data), until=2))
 
 
-def test_times_that_spark_cannot_hold_are_an_error() -> None:
-    data = encode_batch([(2**62, None, b"", ())])
+def test_times_that_spark_cannot_hold_are_the_nearest_that_it_can() -> None:
+    """Producers choose them, and one record must not end the queries of all who read a topic."""
+    times = (2**62, -(2**62), 5)
 
-    with pytest.raises(CorruptRecordError, match="in microseconds does not fit into 64 bits"):
-        decoded(data)
+    data = encode_batch([(time, None, b"", ()) for time in times])
+
+    most = (2**63 - 1) // 1000 * 1000
+    assert [most, -most, 5000] == [row["timestamp"] for row in decoded(data)]
+
+
+def test_what_is_not_utf_8_in_the_key_of_a_header_is_replaced() -> None:
+    data = encode_batch([(0, None, b"", [("zz", b"1"), ("é", None)]), (0, None, b"", ())])
+    data = data.replace(b"zz", b"z\xff")
+
+    [first, second] = decoded(data, include_headers=True, checks_crcs=False)
+
+    assert [("z\ufffd", b"1"), ("é", None)] == [tuple(each.values()) for each in first["headers"]]
+    assert second["headers"] is None

@@ -304,7 +304,11 @@ def _check_null(length: int) -> None:
 
 
 def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:
-    """Decode the header count and headers of a record, and return the headers and their end."""
+    """Decode the header count and headers of a record, and return the headers and their end.
+
+    Producers may write any bytes as keys. Those that are not UTF-8 are replaced, as in Kafka's
+    consumer, so that one record does not end all consumers of its partition.
+    """
     count, pos = _read_length(buf, pos)
     if not 0 <= count <= len(buf) - pos:
         raise WireFormatError(f"{count} record headers cannot fit into the batch")
@@ -315,7 +319,7 @@ def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:
             raise WireFormatError("the key of a record header is null")
         if length > len(buf) - pos:
             raise IndexError
-        key = buf[pos : (pos := pos + length)].decode()
+        key = buf[pos : (pos := pos + length)].decode("utf-8", "replace")
         length, pos = _read_length(buf, pos)
         if length < -1:
             raise WireFormatError(f"a record header value has a negative length: {length}")

@@ -304,8 +304,6 @@ def read_to_end(
         records, start = read(body, start, *numbers)
     except IndexError as error:
         raise WireFormatError("truncated record") from error
-    except UnicodeDecodeError as error:
-        raise WireFormatError("the key of a record header is not valid UTF-8") from error
     if start != end:
         raise WireFormatError("the records of a batch do not end where the batch ends")
     return records

@@ -386,7 +386,7 @@ def read_headers(buf: bytes, pos: i64) -> tuple[Headers, i64]:
         if length > limit - pos:
             raise IndexError
         end: i64 = pos + length
-        key = buf[pos:end].decode()
+        key = buf[pos:end].decode("utf-8", "replace")  # see _pure_reader
         length, pos = _read_length(buf, end)
         if length < -1:
             raise WireFormatError(f"a record header value has a negative length: {length}")

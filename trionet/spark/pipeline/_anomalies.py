@@ -395,15 +395,36 @@ class AnomalyDetector:
         [table] = pa.Table.from_batches(filled).combine_chunks().to_batches()
         level = table["level"].to_numpy()
         for number in np.intersect1d(level, list(MEASURES)):
-            yield from self._of_level(int(number), table.filter(pa.array(level == number)))
+            of_it = table.filter(pa.array(level == number))
+            for part in self._divided():
+                yield from part.of_level(int(number), of_it)
 
-    def _of_level(self, level: int, batch: Any) -> Iterator[Any]:
+    def _divided(self) -> Iterator[AnomalyDetector]:
+        """Yield detectors for the minutes to judge, each for at most a day of them.
+
+        Matrices have a column for each minute, also for those without records. A single record of
+        1970, which a wrong clock or a stranger may have written, would make millions of columns.
+        """
+        windows, first = np.asarray(self.windows), self.first
+        while True:
+            judged = windows[(windows >= first) & (windows < first + REMEMBERED_MINUTES)]
+            if len(judged):
+                oldest = first - 1 - REMEMBERED_MINUTES - TRAILING_MINUTES
+                known = windows[(windows >= oldest) & (windows <= judged[-1])]
+                yield AnomalyDetector(known.tolist(), first)
+            later = windows[windows >= first + REMEMBERED_MINUTES]
+            if not len(later):
+                return
+            first = int(later[0])
+
+    def of_level(self, level: int, batch: Any) -> Iterator[Any]:
+        """Yield the anomalies in the signals of one level."""
         # A minute is judged together with the one before it.
         earliest = self.windows[0] if level in WIDE else self.first
         begin = earliest - 1 - TRAILING_MINUTES
         length = self.windows[-1] + 1 - begin
         window = batch["window"].to_numpy()
-        batch = batch.filter(pa.array(window >= begin))
+        batch = batch.filter(pa.array((window >= begin) & (window <= self.windows[-1])))
         if not batch.num_rows:
             return
         window = batch["window"].to_numpy()

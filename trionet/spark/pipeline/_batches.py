@@ -80,6 +80,8 @@ class BatchProcessor:
         # Spark's default, INT96, has no time zone for other readers.
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         spark.conf.set("spark.sql.session.timeZone", "UTC")  # days and keys are in UTC
+        # Sums of forged records may overflow, which is an error in ANSI mode, Spark 4's default.
+        spark.conf.set("spark.sql.ansi.enabled", "false")
         store = StateStore(Storage(spark), self._outputs.checkpoint)
         before = store.load_before(number)
         store.prune(before)

@@ -38,6 +38,9 @@ _ERRORS: Final = {
     code: name for name, code in vars(error_codes).items() if name.isupper() and type(code) is int
 }
 
+#: Larger sums of sampled records are capped at this value, which doubles represent exactly.
+SUM_MAX: Final = 1 << 53
+
 #: The columns of estimated rows, for Spark.
 COLUMNS: Final = (
     "kind int, window bigint, api_key int, api string, client_id string, listener string,"
@@ -97,7 +100,8 @@ def _scaled_cells(histogram: Numbers, counts: Numbers, ppm: Numbers) -> Numbers:
 
 def _scaled(counts: Numbers, ppm: Numbers) -> Numbers:
     # Halves are always rounded up, so that the estimate grows with the count.
-    scaled = np.floor(counts * (SAMPLE_ALL / ppm) + 0.5).astype(np.int64)
+    # Capped, since sums of forged records may exceed what an integer can hold.
+    scaled = np.minimum(np.floor(counts * (SAMPLE_ALL / ppm) + 0.5), SUM_MAX).astype(np.int64)
     # Without sampling the counts are exact; doubles would round them beyond 2**53.
     return np.where(ppm == SAMPLE_ALL, counts, scaled)
 

@@ -330,9 +330,8 @@ def _selected(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
 def _microseconds(milliseconds: Numbers) -> Any:
     """Convert record timestamps to microseconds, Spark's unit.
 
-    Raises:
-        WireFormatError: a timestamp is outside Spark's range.
+    A timestamp outside Spark's range becomes the nearest one in it. Producers choose timestamps,
+    and brokers accept any from the past by default: one record must not end all queries.
     """
-    if milliseconds.max() > _MILLISECONDS_MAX or milliseconds.min() < -_MILLISECONDS_MAX:
-        raise WireFormatError("a record's timestamp in microseconds does not fit into 64 bits")
-    return number_column(_TIMESTAMP, milliseconds * 1000)
+    clipped = np.clip(milliseconds, -_MILLISECONDS_MAX, _MILLISECONDS_MAX)
+    return number_column(_TIMESTAMP, clipped * 1000)

@@ -70,8 +70,6 @@ class DecompressedBatch:
             columns, pos = implementation.reader.read_columns(self._body, self._pos, count, *bases)
         except IndexError as error:
             raise_from(WireFormatError("truncated record"), error)
-        except UnicodeDecodeError as error:
-            raise_from(WireFormatError("the key of a record header is not valid UTF-8"), error)
         if count == self.left and pos != self._end:
             raise WireFormatError("the records of a batch do not end where the batch ends")
         self._pos = pos

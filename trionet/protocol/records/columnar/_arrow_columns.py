@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trionet.errors import WireFormatError
 from trionet.protocol.records._batch import Bytes
 from trionet.protocol.records._records import INFLATED_BYTES_MAX
 from trionet.protocol.records.columnar._numpy_columns import NumpyColumns, decode_numpy
@@ -114,17 +113,18 @@ def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
 def headers_column(columns: NumpyColumns) -> Any:
     """Return the column of headers, which is null for records without headers.
 
-    Raises:
-        WireFormatError: the key of a header is not valid UTF-8.
+    What is not UTF-8 in a key is replaced; see :func:`.read_headers`.
     """
     rows = len(columns.offsets)
     headers = columns.headers
     if headers is None or not len(headers.key_starts):
         return pa.nulls(rows, HEADERS)
+    keys = binary_column(columns.body, headers.key_starts, headers.key_lengths)
     try:
-        keys = binary_column(columns.body, headers.key_starts, headers.key_lengths).cast(_KEY.type)
-    except pa.ArrowInvalid as error:
-        raise WireFormatError("the key of a record header is not valid UTF-8") from error
+        keys = keys.cast(_KEY.type)
+    except pa.ArrowInvalid:
+        texts = [str(key, "utf-8", "replace") for key in keys.to_pylist()]
+        keys = pa.array(texts, _KEY.type)
     contents = binary_column(columns.body, headers.value_starts, headers.value_lengths)
     pairs = pa.StructArray.from_arrays([keys, contents], fields=[_KEY, _VALUE])
     ends = np.zeros(rows + 1, np.int32)

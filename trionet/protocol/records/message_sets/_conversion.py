@@ -340,8 +340,6 @@ def _read(body: bytes, start: int, count: int, header: BatchHeader) -> tuple[lis
         records, end = implementation.reader.read_rows(body, start, count, *bases)
     except IndexError as error:
         raise WireFormatError("truncated record") from error
-    except UnicodeDecodeError as error:
-        raise WireFormatError("the key of a record header is not valid UTF-8") from error
     if header.timestamp_type:  # LogAppendTime: one timestamp for all records
         time = header.max_timestamp
         records = [(offset, time, key, value, ()) for offset, _, key, value, _ in records]
