@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +18,10 @@ from spark.pipeline import labelled_log
 from spark.pipeline.detected import FIRST, incidents, signals_of
 from spark.pipeline.labelled_faults import Fault, faulty_log
 from spark.pipeline.logged import (
+    BEGIN,
     MINUTE,
     Logged,
+    closed,
     counted,
     nearest_rank,
     request,
@@ -25,12 +30,18 @@ from spark.pipeline.logged import (
     window_of,
 )
 from spark.pipeline.written_results import documents, published, tables, without_batches
+from trionet.protocol.request_log import UINT32_MAX, UINT64_MAX, encode
 from trionet.spark._data_source import TrionetDataSource
 from trionet.spark.pipeline._batches import BatchProcessor
 from trionet.spark.pipeline._closing import Outputs
 from trionet.spark.pipeline._estimates import api_name
 from trionet.spark.pipeline._objectives import Objective
 from trionet.spark.pipeline._partials import PHASES
+from trionet.spark.pipeline.report._inputs import Filters, TimeRange
+from trionet.spark.pipeline.report._json import document
+from trionet.spark.pipeline.report._page import page
+from trionet.spark.pipeline.report._report import make_report
+from trionet.spark.pipeline.report._terminal import write
 from trionet.testing._threaded import ThreadedBroker
 
 if TYPE_CHECKING:
@@ -107,6 +118,57 @@ def test_results_are_what_plain_python_counts(rig: Rig) -> None:
     check_talkers(expected["quotas"], found["talkers"])
     check_intake(found["intake"], found["windows"], read=len(records) + 2)
     check_topic(found, rig)
+
+
+def forged() -> list[Logged | bytes]:
+    """What a stranger may write into the topic of a request log, with the largest numbers."""
+    times = {f"{phase}_us": UINT32_MAX for phase in PHASES}
+    largest = {**times, "request_bytes": UINT32_MAX, "response_bytes": UINT32_MAX}
+    connection = closed(
+        40, open_us=UINT64_MAX, requests=UINT64_MAX, bytes_received=UINT64_MAX, reason="?"
+    )
+    sampled = bytearray(encode(connection))
+    sampled[15:19] = (1).to_bytes(4, "big")
+    return [
+        request(-BEGIN),  # 1970
+        request(-BEGIN + 86_400 * 400),
+        *(
+            request(20 + number / 100, client_id=name, sample_ppm=1, **largest)
+            for name in ("a", "b", "c")
+            for number in range(2500)
+        ),
+        request(21, api_key=-32_768, error_code=-32_768, end=255, **largest),
+        *[bytes(sampled)] * 5,
+        b"",
+        b"\x01",
+        b"\xff" * 100,
+        encode(connection)[:-1],
+    ]
+
+
+def test_no_record_ends_a_micro_batch_or_a_report(rig: Rig) -> None:
+    honest = traffic(seed=3, count=1500, seconds=15 * 60 + 45)
+    batches = rig.batches(["*=99.9% within 20ms", "*/each=99% within 1s"])
+
+    batches(rig.records([*forged(), *honest[:900]]), 0)
+    batches(rig.records([*honest[900:], *forged()]), 1)
+
+    found = tables(rig.folder)
+    expected = counted([each for each in honest if is_over(each, honest)])["requests"]
+    by_key = {
+        (r["window"], r["api_key"], r["client_id"], r["listener"]): r for r in found["requests"]
+    }
+    assert {key: len(times["total"]) for key, times in expected.items()} == {
+        key: by_key[key]["records"] for key in expected
+    }
+    assert 16 == sum(row["malformed"] for row in found["intake"])
+    folder, now = str(rig.folder), datetime.now(UTC)
+    for session in (None, rig.spark):
+        made = make_report(session, folder, TimeRange(), Filters(), 10, now)
+        assert made.windows == len({row["window"] for row in found["windows"]})
+        assert json.loads(document(made))["minutes"] == made.windows
+        assert page(made, 10, now)
+        write(made, 10, StringIO())
 
 
 def check_windows(expected: dict[Any, Any], found: list[dict[str, Any]]) -> None:

@@ -103,8 +103,8 @@ class LogValues:
         except WireFormatError:
             known = pa.array([each for each in known.to_pylist() if _is_valid(each)], pa.binary())
             requests, connections = decode_columns(known)
-        requests, ahead = _in_time(requests, "completed_at", read_at_us)
-        connections, also_ahead = _in_time(connections, "closed_at", read_at_us)
+        requests, ahead = _in_time(requests, "completed_at", read_at_us, 1)
+        connections, also_ahead = _in_time(connections, "closed_at", read_at_us, SAMPLE_ALL)
         ahead += also_ahead
         usable = len(requests) + len(connections)
         return cls(requests, connections, total - newer - ahead - usable, newer, ahead)
@@ -126,11 +126,18 @@ def _is_valid(value: bytes) -> bool:
         return False
 
 
-def _in_time(records: Any, column: str, read_at_us: int) -> tuple[Any, int]:
-    """Return the valid records up to the time limit, and the number of valid records beyond it."""
+def _in_time(records: Any, column: str, read_at_us: int, sample_min: int) -> tuple[Any, int]:
+    """Return the valid records up to the time limit, and the number of valid records beyond it.
+
+    Args:
+        records: the records.
+        column: the column of times.
+        read_at_us: when the values were read, in microseconds since the epoch.
+        sample_min: the lowest sampling rate, in millionths: connections are never sampled.
+    """
     time = microseconds(records, column)
     sample: NDArray[np.uint32] = records["sample_ppm"].to_numpy()
-    possible = (time >= 0) & (sample > 0) & (sample <= SAMPLE_ALL)
+    possible = (time >= 0) & (sample >= sample_min) & (sample <= SAMPLE_ALL)
     ahead = possible & (time > read_at_us + AHEAD_SECONDS_MAX * _SECOND_US)
     good = possible & ~ahead
     return (records if good.all() else records.filter(pa.array(good))), int(ahead.sum())
