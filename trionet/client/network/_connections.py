@@ -95,6 +95,10 @@ class Connections:
         """Return the node of a connection, as it was when the attempt started."""
         return self._nodes[node_id]
 
+    def all_nodes(self) -> list[Node]:
+        """Return the nodes of all connections, including those that are being established."""
+        return list(self._nodes.values())
+
     def connect(self, node: Node, addresses: HostAddresses) -> None:
         """Start connecting; a later poll reports the outcome."""
         number = self._attempts[node.id] = next(self._numbers)

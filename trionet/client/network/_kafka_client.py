@@ -201,6 +201,11 @@ class KafkaClient:
         self._exchange.give_up(node.id, error, self._clock())
         self._selector.wakeup()
 
+    def disconnect_all(self) -> None:
+        """Close all connections; the next poll returns the errors of their requests."""
+        for node in self._connections.all_nodes():
+            self.disconnect(node)
+
     def close(self, node: Node) -> None:
         self._exchange.drop(node.id, self._clock())
         self._selector.wakeup()  # tasks waiting for this node must start over

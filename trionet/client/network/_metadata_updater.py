@@ -56,7 +56,7 @@ class Requester(Protocol):
 
     def begin_connect(self, node: Node, now: float) -> bool: ...
 
-    def disconnect(self, node: Node) -> None: ...
+    def disconnect_all(self) -> None: ...
 
     def send_internal(self, node: Node, body: Any, now: float, *, version_min: int) -> None: ...
 
@@ -114,6 +114,7 @@ class DefaultMetadataUpdater(MetadataUpdater):
         super().__init__(metadata, is_automatic=True)
         self.of_controllers = of_controllers
         self._is_in_progress = False
+        self._is_rebootstrap_required = False
         self._ignored: set[int] = set()
 
     def is_due(self, now: float) -> bool:
@@ -126,10 +127,11 @@ class DefaultMetadataUpdater(MetadataUpdater):
         if delay > 0:
             return delay
         if self.metadata.needs_rebootstrap(now):
-            # The new cluster may reuse a node id of the old one (KIP-1102).
-            for each in list(self.metadata.cluster.nodes.values()):
-                client.disconnect(each)
-            self._rebootstrap("no metadata within metadata.recovery.rebootstrap.trigger.ms", now)
+            # The new cluster may reuse a node id of the old one (KIP-1102). The connections to
+            # bootstrap servers and coordinators may lead to the old one, too.
+            client.disconnect_all()
+            why = "no metadata within metadata.recovery.rebootstrap.trigger.ms"
+            self._rebootstrap("a broker requires it" if self._is_rebootstrap_required else why, now)
         node, has_ready = client.least_loaded_node(now)
         is_lost = node is None and not has_ready and not self.metadata.cluster.is_bootstrap
         if is_lost and self.metadata.can_rebootstrap:
@@ -170,6 +172,7 @@ class DefaultMetadataUpdater(MetadataUpdater):
         else:
             response = body
         if response.error_code == error_codes.REBOOTSTRAP_REQUIRED:
+            self._is_rebootstrap_required = True
             self.metadata.require_rebootstrap()
             self.metadata.failed(now)
             return
@@ -204,6 +207,7 @@ class DefaultMetadataUpdater(MetadataUpdater):
 
     def _rebootstrap(self, why: str, now: float) -> None:
         logger.info("rebootstrapping from bootstrap.servers: %s", why)
+        self._is_rebootstrap_required = False
         self.metadata.rebootstrap(now)
 
 
