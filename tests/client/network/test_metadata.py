@@ -131,6 +131,17 @@ def test_leader_that_another_response_named_is_taken_if_it_is_newer() -> None:
     assert {"t"} == set(known.cluster.topics)
 
 
+def test_what_no_request_can_name_is_left_out() -> None:
+    known, nameless = metadata(), MetadataResponseTopic(name="")
+    response = answer({0: (1, 3), -5: (1, 3), 2**31 - 1: (2, 3)})
+    response.topics.append(nameless)
+
+    known.update(response, 1.0)
+
+    assert ["t"] == list(known.cluster.topics)
+    assert [0, 2**31 - 1] == list(known.cluster.topics["t"].partitions)
+
+
 def test_topic_that_was_made_anew_begins_with_new_epochs() -> None:
     known = metadata()
     known.update(answer({0: (1, 5)}), 0.0)

@@ -267,8 +267,9 @@ def without_topic(before: Cluster, name: str) -> Cluster:
 def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
     """Return the snapshot of the cluster that a Metadata response describes.
 
-    A partition whose leader epoch is older than the known one is left as it was, since the broker's
-    metadata is stale (KIP-320), unless the topic has been recreated.
+    Topics without a name and partitions with negative numbers, which no request can name, are left
+    out. A partition whose leader epoch is older than the known one is left as it was, since the
+    broker's metadata is stale (KIP-320), unless the topic has been recreated.
 
     Args:
         response: the response.
@@ -279,7 +280,7 @@ def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) 
     topics = {
         topic.name: _topic(topic, before.topics.get(topic.name))
         for topic in response.topics
-        if topic.name is not None
+        if topic.name
     }
     return Cluster(
         id=response.cluster_id,
@@ -303,6 +304,7 @@ def _topic(topic: MetadataResponseTopic, before: TopicMetadata | None) -> TopicM
         partitions={
             each.partition_index: _partition(each, known.get(each.partition_index))
             for each in topic.partitions
+            if each.partition_index >= 0
         },
         is_internal=topic.is_internal,
         error_code=topic.error_code,

@@ -522,6 +522,23 @@ def test_leaders_of_unchanged_topics_are_not_looked_up_again() -> None:
     assert [2, 2, 2] == [records.queues.next_of(TopicPartition(each, 0), 0.0)[0] for each in topics]
 
 
+def test_a_gap_in_the_numbers_of_partitions_costs_nothing() -> None:
+    """A topic has as many partitions as a broker describes, whatever their numbers (Kafka)."""
+    described = {each: PartitionMetadata(index=each, leader=1) for each in (0, 2**31 - 1)}
+    gap = Cluster(
+        nodes={1: Node(1, "127.0.0.1", 9092)},
+        topics={TOPIC: TopicMetadata(name=TOPIC, partitions=described)},
+    )
+    records = accumulator(gap)
+
+    assert records.knows(TOPIC, 1)
+    assert not records.knows(TOPIC, 2**31 - 1)
+    assert 2 == records.key_partitions(TOPIC)
+    add(records, 0)
+    add(records, 1)
+    assert [T0] == where(drained(records, gap, 1.0))  # the other one has no leader
+
+
 def evolved(
     before: Cluster, topics: list[str], *, leader: int, changed: frozenset[str] | None
 ) -> Cluster:

@@ -106,7 +106,9 @@ class TopicQueues:
     Attributes:
         name: the name of the topic.
         queues: the queues by partition number, including those of deleted partitions.
-        partitions: the number of partitions; 0 if it is not known.
+        partitions: the number of partitions; 0 if it is not known. The partitions are numbered
+            without gaps; if metadata has a gap, this is how many it has, as in Kafka, and not the
+            largest number, of which a broker could make any.
         sticky: the queue of the sticky partition, to which records without a key are appended.
         sticky_batch: the batch to which these records are appended; None before it begins.
         sticky_bytes: the total size of the preceding batches since the partition was chosen.
@@ -141,7 +143,7 @@ class TopicQueues:
     def update(self, topic: TopicMetadata | None, nodes: frozenset[int]) -> None:
         """Update the partitions and leaders from new metadata."""
         known = {} if topic is None else topic.partitions
-        self.partitions = max(known, default=-1) + 1
+        self.partitions = len(known)
         if self.sticky is not None and self.queue(self.sticky.topic_partition.partition) is None:
             self.sticky = self.sticky_batch = None
         while len(self.queues) < self.partitions:
