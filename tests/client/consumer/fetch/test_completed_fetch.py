@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.calls import batch
+from support.hostile_batches import changed
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.fetch._completed_fetch import DECODED_RECORDS_MAX, CompletedFetch
 from trionet.client.consumer.fetch._settings import FetchSettings
@@ -220,6 +221,28 @@ def test_a_header_of_impossible_numbers_is_an_error_where_nothing_is_checked(
     with pytest.raises(CorruptRecordError, match=r"cannot read .* at offset 3"):
         fetch.next_chunk(ANY)
     assert fetch.end.offset < 2**63
+
+
+@pytest.mark.parametrize("delta", [-(2**31), -1, 0, 1])
+@pytest.mark.parametrize("before", [0, 3])
+def test_records_after_the_last_offset_of_their_batch_are_an_error(delta: int, before: int) -> None:
+    """Else the position would stay before them, and they would be fetched again, for ever."""
+    lying = changed(sent(before, 3), last_offset_delta=delta)
+
+    with pytest.raises(CorruptRecordError, match=f"cannot read .* at offset {before}"):
+        offsets(fetched(sent(0, before) + lying if before else lying, before))
+
+
+def test_what_is_before_records_after_the_last_offset_of_their_batch_is_handed_out() -> None:
+    fetch = fetched(sent(0, 3) + changed(sent(3, 3), last_offset_delta=-(2**31)))
+
+    chunk = fetch.next_chunk(ANY)
+
+    assert chunk is not None
+    assert [0, 1, 2] == [each.offset for each in chunk.records]
+    for _ in range(2):
+        with pytest.raises(CorruptRecordError, match=r"cannot read .* at offset 3"):
+            fetch.next_chunk(ANY)
 
 
 def test_batch_that_is_cut_short_is_left_for_the_next_fetch() -> None:

@@ -72,6 +72,12 @@ class DecompressedBatch:
             raise_from(WireFormatError("truncated record"), error)
         if count == self.left and pos != self._end:
             raise WireFormatError("the records of a batch do not end where the batch ends")
+        if columns.offsets[-1] > header.last_offset:
+            # After the batch, the position would be before this record, which would come again.
+            raise WireFormatError(
+                f"offset {columns.offsets[-1]} is after the last offset of its batch,"
+                f" {header.last_offset}"
+            )
         self._pos = pos
         self.left -= count
         if header.timestamp_type:  # LogAppendTime: one timestamp replaces those of the records
