@@ -57,7 +57,9 @@ class Logs:
         fetches: node id and offset of each fetch that came.
         fetch_times: when each came, by the loop's clock.
         list_errors: error codes of the next responses to ListOffsets.
+        list_offsets: what the next responses to ListOffsets say in place of the truth.
         list_times: when each question of that API came.
+        epoch_offsets: what the next responses to OffsetForLeaderEpoch say in place of the truth.
         epoch_errors: error codes of the next responses to OffsetForLeaderEpoch.
         epoch_times: when each question of that API came.
         tells_leaders: whether a node that is not the leader says who is (KIP-951).
@@ -74,6 +76,8 @@ class Logs:
         self.fetches: list[tuple[int, int]] = []
         self.fetch_times: list[float] = []
         self.list_errors: list[int] = []
+        self.list_offsets: list[int] = []
+        self.epoch_offsets: list[int] = []
         self.list_times: list[float] = []
         self.epoch_errors: list[int] = []
         self.epoch_times: list[float] = []
@@ -135,6 +139,8 @@ class Logs:
         [topic] = seen.body.topics
         self.list_times.append(trio.current_time())
         offset = self.end if topic.partitions[0].timestamp == -1 else 0
+        if self.list_offsets:
+            offset = self.list_offsets.pop(0)
         code = self.list_errors.pop(0) if self.list_errors else 0
         found = ListOffsetsPartitionResponse(
             error_code=code, offset=offset, leader_epoch=self.leader[1]
@@ -147,6 +153,8 @@ class Logs:
         code = self.epoch_errors.pop(0) if self.epoch_errors else 0
         epoch = topic.partitions[0].leader_epoch
         offset = self.epoch_ends.get(epoch, self.end if epoch <= self.leader[1] else -1)
+        if self.epoch_offsets:
+            offset = self.epoch_offsets.pop(0)
         end = EpochEndOffset(error_code=code, leader_epoch=epoch, end_offset=offset)
         return OffsetForLeaderEpochResponse(
             topics=[OffsetForLeaderTopicResult(topic="t", partitions=[end])]

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..errors import ApiError, AuthenticationError, ResponseTooLargeError, UnsupportedVersionError
+from ..errors import (
+    ApiError,
+    AuthenticationError,
+    ResponseTooLargeError,
+    UnsupportedVersionError,
+    WireFormatError,
+)
 from ..protocol import error_codes
 from ..protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from ._argument_checks import OFFSET_MAX
 
 # The client's metadata is stale, or the broker's metadata is not complete yet (Kafka:
 # InvalidMetadataException).
@@ -56,6 +63,18 @@ def coordinator_error(found: Coordinator | FindCoordinatorResponse, about: str) 
         why = f"the response names a node with the negative id {found.node_id}"
         return api_error(error_codes.COORDINATOR_NOT_AVAILABLE, about, why)
     return None
+
+
+def offset_error(offset: int, about: object) -> WireFormatError | None:
+    """Return the error for an offset in a response that no log has; None for an offset, and for -1.
+
+    Args:
+        offset: the offset; -1 stands for an unknown one.
+        about: the partition.
+    """
+    if -1 <= offset <= OFFSET_MAX:
+        return None
+    return WireFormatError(f"the leader of {about} returned offset {offset}, which no log has")
 
 
 def is_retriable(error: BaseException) -> bool:

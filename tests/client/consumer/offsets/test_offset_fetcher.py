@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock
 
-from trionet import ApiError, TopicPartition, open_broker, open_consumer
+from support.scripted_logs import Logs
+from trionet import ApiError, TopicPartition, open_broker, open_consumer, open_reader
 from trionet.client.consumer._consumer import Consumer
+from trionet.errors import WireFormatError
+from trionet.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from trionet.testing import MemoryNetwork, control
+
+#: Requests whose outcome a scripted broker does not know.
+QUIET: dict[str, Any] = {"enable_metrics_push": False}
+#: Offsets that no log has.
+IMPOSSIBLE = [-(2**63), -500, -2, 2**63 - 1]
 
 
 async def read(consumer: Consumer) -> None:
@@ -107,3 +121,79 @@ async def test_topic_that_was_looked_up_is_asked_for_only_when_it_is_looked_up_a
 
             await kit.seed("u", [b"b"])
             assert [0] == await consumer.partitions_of("u")
+
+
+@pytest.mark.parametrize("offset", IMPOSSIBLE)
+async def test_look_up_that_returns_an_offset_that_no_log_has_is_an_error_of_ours(
+    autojump_clock: MockClock, offset: int
+) -> None:
+    """Else seek() would be given it, which takes such a number for a mistake of the program's."""
+    network = MemoryNetwork()
+    logs = Logs(network)
+    logs.write(b"a")
+    async with logs.listening():
+        logs.list_offsets = [offset]
+        with pytest.raises(WireFormatError, match=f"the leader of t-0 returned offset {offset},"):
+            async with open_reader(logs.address, "t", network=network, **QUIET):
+                pass
+
+        async with open_consumer(logs.address, network=network, **QUIET) as consumer:
+            logs.list_offsets = [offset]
+            with pytest.raises(WireFormatError, match="no log has"):
+                await consumer.end_offsets([TopicPartition("t", 0)])
+            assert {TopicPartition("t", 0): 1} == await consumer.end_offsets(
+                [TopicPartition("t", 0)]
+            )
+
+
+@pytest.mark.parametrize("offset", IMPOSSIBLE)
+async def test_reset_to_an_offset_that_no_log_has_is_tried_again(
+    autojump_clock: MockClock, offset: int
+) -> None:
+    network = MemoryNetwork()
+    logs = Logs(network)
+    logs.write(b"a")
+    logs.list_offsets = [offset]
+    async with (
+        logs.listening(),
+        open_consumer(
+            logs.address, auto_offset_reset="earliest", network=network, **QUIET
+        ) as consumer,
+    ):
+        consumer.assign([TopicPartition("t", 0)])
+
+        assert b"a" == (await anext(consumer)).value
+        assert [(1, 0)] == logs.fetches[:1]
+        assert 2 == len(logs.list_times)
+
+
+@pytest.mark.parametrize("offset", IMPOSSIBLE)
+async def test_position_is_validated_again_if_an_epoch_ends_at_an_offset_that_no_log_has(
+    autojump_clock: MockClock, offset: int
+) -> None:
+    network = MemoryNetwork()
+    logs = Logs(network)
+    logs.write(b"a", b"b")
+    logs.epoch_offsets = [offset]
+    async with logs.listening(), open_consumer(logs.address, network=network, **QUIET) as consumer:
+        consumer.assign([TopicPartition("t", 0)])
+        consumer.seek(TopicPartition("t", 0), 1, leader_epoch=1)
+
+        assert b"b" == (await anext(consumer)).value
+        assert 2 == len(logs.epoch_times)
+
+
+async def test_partitions_in_a_response_that_were_not_looked_up_count_for_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    network = MemoryNetwork()
+    logs = Logs(network)
+    names = [TopicPartition("t", 0)]
+    others = [ListOffsetsPartitionResponse(partition_index=each) for each in (7, -5)]
+    strange = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=others)])
+    [node] = logs.nodes.values()
+    truth, said = node.replies["ListOffsets"], [strange]
+    node.replies["ListOffsets"] = lambda seen: said.pop() if said else truth(seen)
+    logs.write(b"a")
+    async with logs.listening(), open_consumer(logs.address, network=network, **QUIET) as consumer:
+        assert dict.fromkeys(names, 1) == await consumer.end_offsets(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from ...._util._raising import raise_single_error
 from ....errors import CallTimedOutError, DisconnectedError, TrionetError
 from ....protocol import error_codes
 from ....protocol.messages.list_offsets import ListOffsetsResponse
-from ..._api_errors import STALE_METADATA, api_error, is_retriable
+from ..._api_errors import STALE_METADATA, api_error, is_retriable, offset_error
 from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition
 from ...network._cluster import Node
@@ -208,12 +208,19 @@ class OffsetFetcher:
         except TrionetError as error:
             result.error = error
         else:
-            self._take(response, result)
+            self._take(response, timestamps, result)
 
-    def _take(self, response: ListOffsetsResponse, result: _Attempt) -> None:
+    def _take(
+        self,
+        response: ListOffsetsResponse,
+        requested: Container[TopicPartition],
+        result: _Attempt,
+    ) -> None:
         for topic in response.topics:
             for each in topic.partitions:
                 name = TopicPartition(topic.name, each.partition_index)
+                if name not in requested:
+                    continue
                 if each.error_code == error_codes.UNSUPPORTED_FOR_MESSAGE_FORMAT:
                     result.found[name] = OffsetAndTimestamp(UNKNOWN_OFFSET, -1, -1)
                 elif each.error_code:
@@ -222,6 +229,8 @@ class OffsetFetcher:
                         result.failure = error
                     else:
                         result.error = error
+                elif invalid := offset_error(each.offset, name):
+                    result.error = invalid
                 else:
                     result.found[name] = OffsetAndTimestamp(
                         each.offset, each.timestamp, each.leader_epoch

@@ -19,7 +19,7 @@ import trio
 
 from ...._util._logging import get_logger
 from ...._util._text import counted
-from ....errors import LogTruncationError, NoOffsetForPartitionError
+from ....errors import LogTruncationError, NoOffsetForPartitionError, TrionetError
 from ....protocol import api_keys, error_codes
 from ....protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -35,7 +35,7 @@ from ....protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from ..._api_errors import STALE_METADATA, api_error, is_retriable
+from ..._api_errors import STALE_METADATA, api_error, is_retriable, offset_error
 from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition
 from ...network._cluster import Cluster, Node
@@ -151,6 +151,11 @@ class PositionRequests(ABC, Generic[P]):
     def _request(self, node: Node, in_flight: dict[TopicPartition, InFlight]) -> None:
         """Send a request for these partitions to their leader."""
 
+    @staticmethod
+    @abstractmethod
+    def _offset(partition: P) -> int:
+        """Return the offset that a leader returned for one partition."""
+
     @abstractmethod
     def _succeeded(self, name: TopicPartition, in_flight: InFlight, partition: P) -> None:
         """Handle a leader's response for one partition, which has no error."""
@@ -196,11 +201,16 @@ class PositionRequests(ABC, Generic[P]):
                 continue
             each.state.is_request_in_flight = False
             partition = found.get(name)
+            invalid: TrionetError | None = None
             if partition is not None and not partition.error_code:
-                self._succeeded(name, each, partition)
-                continue
+                invalid = offset_error(self._offset(partition), name)
+                if invalid is None:
+                    self._succeeded(name, each, partition)
+                    continue
             each.state.put_off(trio.current_time(), self._retry, self._rng)
-            if partition is not None:
+            if invalid is not None:
+                logger.warning("%s; retrying", invalid)
+            elif partition is not None:
                 self._failed(name, each.state, partition.error_code)
 
     def _failed(self, name: TopicPartition, state: PartitionState, error_code: int) -> None:
@@ -262,6 +272,10 @@ class OffsetReset(PositionRequests[ListOffsetsPartitionResponse]):
             partial(self._handle_response, in_flight, _offsets),
             version_min=list_version_min(self._is_read_committed),
         )
+
+    @staticmethod
+    def _offset(partition: ListOffsetsPartitionResponse) -> int:
+        return partition.offset
 
     def _succeeded(
         self, name: TopicPartition, in_flight: InFlight, partition: ListOffsetsPartitionResponse
@@ -353,6 +367,10 @@ class PositionValidator(PositionRequests[EpochEndOffset]):
             partial(self._handle_response, in_flight, _ends),
             version_min=EPOCH_VERSION_MIN,
         )
+
+    @staticmethod
+    def _offset(partition: EpochEndOffset) -> int:
+        return partition.end_offset
 
     def _succeeded(
         self, name: TopicPartition, in_flight: InFlight, partition: EpochEndOffset
