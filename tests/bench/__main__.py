@@ -27,6 +27,7 @@ BENCHMARKS = (
     "start",
     "folders",
     "partitions",
+    "neighbour",
     "compaction",
     "fixture",
     "lag",

@@ -215,15 +215,15 @@ async def _serve(
             async with open_broker({**_DEFAULTS, **settings}, brokers=brokers) as broker:
                 # A broker cancelled at the end of its start must not report itself ready.
                 await trio.lowlevel.checkpoint_if_cancelled()
-                broker.own_process()
-                if has_faults:
-                    # Imported here, since other brokers need none of it.
-                    from ..testing import control
+                with broker.own_process():
+                    if has_faults:
+                        # Imported here, since other brokers need none of it.
+                        from ..testing import control
 
-                    control(broker)
-                ready.set()
-                _report(broker)
-                await (stop.wait() if show is None else show(broker))
+                        control(broker)
+                    ready.set()
+                    _report(broker)
+                    await (stop.wait() if show is None else show(broker))
             stop_failed = broker.stop_failed
             nursery.cancel_scope.cancel(reason="the broker has stopped")
     return stop_failed

@@ -14,16 +14,14 @@ broker stops. Other calls always complete, since the client could not detect tha
 
 from __future__ import annotations
 
-import gc
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
 from typing import Any, Final, cast
 
 import trio
 
+from ..._util._full_collections import full_collections
 from ..._util._logging import get_logger
 from ..._util._monotonic import perf_counter
 from ...errors import WireFormatError
@@ -42,11 +40,6 @@ logger = get_logger("trionet.broker")
 #: separately, of other long calls, which may wait for a disk. Further calls wait, if possible as
 #: undecoded frames, since each running call holds its elements in memory.
 AT_A_TIME: Final = 8
-
-# Full garbage collections are postponed while a long call runs, for a minute at most. Each would
-# take a tenth of a second to visit the call's elements, none of which are garbage.
-_NO_FULL_COLLECTION: Final = 1_000_000
-_PUT_OFF_SECONDS_MAX: Final = 60.0
 
 Work = Callable[[], Awaitable[Any]]
 """The work of a long call; returns what a handler may return."""
@@ -122,7 +115,7 @@ class LongCalls:
                     scope.cancel(reason="the node is stopping")
             try:
                 async with self._responders if call.only_responds else self._others:
-                    with _full_collections.put_off():
+                    with full_collections.put_off():
                         await self._serve(call, work)
             except Abandoned:
                 call.abandon()
@@ -197,40 +190,3 @@ def _pack(out: list[Any], packed: list[Any]) -> int:
     out.clear()  # the encoder keeps appending to the same list
     packed += joined
     return sum(len(chunk) for chunk in joined if isinstance(chunk, (bytes, memoryview, bytearray)))
-
-
-class _FullCollections:
-    """Postpones full garbage collections while any broker in the process runs a long call."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._under_way = 0
-        self._threshold = 0
-        self._since = 0.0
-
-    @contextmanager
-    def put_off(self) -> Iterator[None]:
-        with self._lock:
-            now = perf_counter()
-            if not self._under_way:
-                self._threshold = self._exchange(_NO_FULL_COLLECTION)
-                self._since = now
-            elif now - self._since > _PUT_OFF_SECONDS_MAX:
-                gc.collect()
-                self._since = now
-            self._under_way += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._under_way -= 1
-                if not self._under_way:
-                    self._exchange(self._threshold)
-
-    def _exchange(self, threshold: int) -> int:
-        young, middle, old = gc.get_threshold()
-        gc.set_threshold(young, middle, threshold)
-        return old
-
-
-_full_collections: Final = _FullCollections()

@@ -19,10 +19,9 @@ be interrupted are shielded.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -57,9 +56,6 @@ if TYPE_CHECKING:
 
 logger = get_logger("trionet.broker")
 
-LOGS_FROZEN_AT_ONCE: Final = 500
-"""How many new logs are frozen at once: a collection of their garbage takes a few milliseconds."""
-
 
 class Cluster:
     """The state shared by the nodes of a cluster.
@@ -90,7 +86,6 @@ class Cluster:
         elections: elects and installs leaders.
         unflushed: the logs appended to since the last background flush.
         cleaner: cleans the logs of compacted topics.
-        owns_process: whether the process runs nothing else; see :meth:`.Broker.own_process`.
     """
 
     configs: BrokerConfigs
@@ -130,8 +125,6 @@ class Cluster:
             folder, _cleaner_config(config), self.now_ms, is_virtual=network.is_virtual
         )
         self._changing_topics = trio.Lock()
-        self.owns_process = False
-        self._logs_to_freeze = 0
         self._logs = folder.logs
         self.elections: Elections = Elections(
             leadership,
@@ -469,7 +462,6 @@ class Cluster:
                     # Altered meanwhile; configure_logs() reaches only the logs that are open.
                     log.config = self.log_config(topic.configs)
                 self.cleaner.note_config(log.config)
-                self._freeze_new_logs()
             replicas = topic.replicas[number] if number < len(topic.replicas) else ()
             self.leadership.add(key, replicas, log.leader_epoch)
             log.leader_id = leader = self.leadership[key].leader
@@ -477,19 +469,6 @@ class Cluster:
                 self.leadership.begin_epoch(key)
                 begun.append(key)
         return begun
-
-    def _freeze_new_logs(self) -> None:
-        """Exempt new logs from full garbage collections, if the process is the broker's own.
-
-        A full collection would visit a log's 25 objects, and hold the loop for a second with
-        100,000 logs, of which none is garbage. Logs are no part of cycles: a deleted one is freed
-        nevertheless.
-        """
-        self._logs_to_freeze += 1
-        if self._logs_to_freeze >= LOGS_FROZEN_AT_ONCE and self.owns_process:
-            self._logs_to_freeze = 0
-            gc.collect()
-            gc.freeze()
 
 
 def _coordinators(nodes: Sequence[int]) -> Leadership[int]:
