@@ -193,3 +193,31 @@ def test_dumps_of_any_bytes_are_read(data: bytes) -> None:
     ]
 
     assert data == read_text("\n".join(lines))[0]
+
+
+#: Enough to take minutes where the time is quadratic.
+MANY = 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("{ " + MANY * "0x0 ", bytes(MANY // 2)),
+        ("{0x0 0x1} " + MANY * "/*", b"\1"),
+        (MANY * "{0x0 /*", None),
+        ('\\x00"' + MANY * r"\"", None),
+        ("00000000  00" + MANY * " " + "x", b"\0"),
+        ("00000000  " + MANY * "00 |" + "x", None),
+    ],
+    ids=["array", "comments", "both", "literal", "spaces", "characters"],
+)
+def test_what_is_opened_and_never_closed_takes_no_longer(text: str, data: bytes | None) -> None:
+    if data is None:
+        with pytest.raises(TextFormError):
+            read_text(text)
+    else:
+        assert data == read_text(text)[0]
+
+
+def test_literals_after_a_quote_that_is_not_closed_are_read() -> None:
+    assert b"\0\1" == read_text(r"""it's "\x00" and b"\x01" """)[0]

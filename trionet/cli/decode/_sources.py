@@ -195,11 +195,16 @@ def _is_text(source: Source) -> bool:
 #: Text that may separate or surround hex digits: white space, 0x, \x, and the punctuation of lists.
 _DECORATION: Final = re.compile(r"0[xX]|\\x|[\s:,;.\-_{}\[\]()<>\"']+")
 _HEX: Final = re.compile(r"[0-9a-fA-F]*")
-#: A C array, as printed by ``xxd -i`` and Wireshark.
-_ARRAY: Final = re.compile(r"\{([^{}]*\b0[xX][^{}]*)\}")
-_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+# What follows takes time linear in the text, whatever is opened in it and not closed.
+#: A C array, as printed by ``xxd -i`` and Wireshark, if there is a hex number in it.
+_ARRAY: Final = re.compile(r"\{([^{}]*)\}")
+_HEX_NUMBER: Final = re.compile(r"\b0[xX]")
+#: A comment; what is not closed ends with the text, and is none.
+_COMMENT: Final = re.compile(r"/\*.*?(\*/|\Z)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\x[0-9a-fA-F]{2}")
-_QUOTED: Final = re.compile(r"b?(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')", re.DOTALL)
+_LITERALS: Final = {
+    quote: re.compile(rf"{quote}(?:[^{quote}\\]|\\.)*{quote}", re.DOTALL) for quote in "\"'"
+}
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
@@ -231,7 +236,8 @@ def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
 
 
 def _read_hex(text: str) -> bytes | None:
-    arrays = _ARRAY.findall(_COMMENT.sub("", text))
+    code = _COMMENT.sub(lambda found: "" if found[1] else found[0], text)
+    arrays = filter(_HEX_NUMBER.search, _ARRAY.findall(code))
     digits = _DECORATION.sub("", "".join(arrays) or text)
     if len(digits) % 2 or not _HEX.fullmatch(digits):
         return None
@@ -242,12 +248,25 @@ def _read_escapes(text: str) -> bytes | None:
     r"""Parse escapes such as ``\x00\x1akafka``, as in Python, C and shells."""
     if not _ESCAPED.search(text) or not text.isascii():
         return None
-    quoted = _QUOTED.findall(text)
-    literals = quoted or [f'"{line.strip()}"' for line in text.splitlines()]
+    literals = list(_quoted(text)) or [f'"{line.strip()}"' for line in text.splitlines()]
     try:
         return b"".join(ast.literal_eval(f"b{literal}") for literal in literals)
     except (ValueError, SyntaxError):  # also raised for text that is not a literal
         return None
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield the quoted literals of a text."""
+    quotes, at = "\"'", 0
+    while quotes and (opening := re.compile(f"[{quotes}]").search(text, at)):
+        literal = _LITERALS[opening[0]].match(text, opening.start())
+        if literal is None:
+            # No later quote of this kind closes anything either.
+            quotes = quotes.replace(opening[0], "")
+            at = opening.end()
+        else:
+            yield literal[0]
+            at = literal.end()
 
 
 def _read_base64(text: str) -> bytes:
@@ -287,7 +306,6 @@ _LINE: Final = re.compile(
     r"(?P<rest>.*)"
 )
 _OCTAL: Final = re.compile(r"[0-7]{7}")
-_CHARACTERS: Final = re.compile(r"\s+(?:\|.*\||>.*<)\s*$")
 _GROUP: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 
 #: The maximum size of a dump in bytes. A single ``*`` may stand for any number of repeated lines.
@@ -409,7 +427,7 @@ def _guess(rest: str) -> bytes | None:
 
     Some formats also print two spaces after the eighth byte.
     """
-    columns = re.split(r"\s{2,}", _CHARACTERS.sub("", rest).strip())
+    columns = re.split(r"\s{2,}", _without_characters(rest).strip())
     words = columns[0].split()
     has_gap = len(words) == 8 and all(len(word) == 2 for word in words)
     if has_gap and len(columns) > 1 and all(map(_is_byte, columns[1].split())):
@@ -417,6 +435,16 @@ def _guess(rest: str) -> bytes | None:
     if not all(map(_GROUP.fullmatch, words)):
         return None
     return bytes.fromhex("".join(words))
+
+
+def _without_characters(rest: str) -> str:
+    """Return a line without the characters after its bytes, between ``|`` or ``>`` and ``<``."""
+    rest = rest.rstrip()
+    opening = {"|": "|", "<": ">"}.get(rest[-1:])
+    if opening is None:
+        return rest
+    found = re.search(rf"\s\{opening}", rest[:-1])
+    return rest if found is None else rest[: found.start()]
 
 
 def _is_byte(word: str) -> bool:
