@@ -10,6 +10,8 @@ event loop's clock in seconds, is always a parameter. Rules:
 * A throttled node is not ready, and a later response never shortens the throttle (KIP-219).
 * A connection in setup for more than :data:`PATIENCE_SECONDS` is slow: callers that can use any
   node also try other nodes.
+* After :data:`FREE_FAILURES` failed attempts in a row, such callers try one node per reconnect
+  backoff: a cluster may advertise any number of nodes that do not exist.
 
 **The problem.** Whether a client may connect or send, and when to check again, depends on the
 history of each connection. Several callers check every node in every turn, and must get consistent
@@ -24,8 +26,8 @@ determine whether the connection may be given up and when the next retry is due.
 better, but every query would need a message to it, and tests would need a clock. Kafka's wait for a
 slow bootstrap server, for up to ``request.timeout.ms``: here another server is tried in parallel.
 
-**When to think again.** If a client connects to hundreds of nodes, the minimum over all nodes in
-every turn should come from a heap.
+**When to think again.** If a client sets up connections to hundreds of nodes at a time, the minimum
+over them in every turn should come from a heap.
 """
 
 # Compiled by mypyc.
@@ -151,6 +153,11 @@ class NodeConnectionState:
 PATIENCE_SECONDS: Final = 2.0
 
 
+#: The number of attempts in a row that may fail before the next ones are spread out; enough to find
+#: a live node of most clusters without delay.
+FREE_FAILURES: Final = 20
+
+
 #: The shared state of all nodes to which no connection has ever been requested.
 _UNKNOWN: Final = NodeConnectionState("")
 
@@ -167,6 +174,7 @@ class ClusterConnectionStates:
 
     Attributes:
         next_slow_at: the earliest time at which :meth:`take_newly_slow` may return a node.
+        rejecting: the nodes whose last connection failed authentication.
     """
 
     def __init__(self, times: ConnectionTimes, rng: random.Random) -> None:
@@ -176,7 +184,12 @@ class ClusterConnectionStates:
         self._departed: set[int] = set()
         # The number of tasks that wait for each node.
         self._waiting: dict[int, int] = {}
+        # The nodes whose connections are being set up; every turn walks them.
+        self._preparing: dict[int, NodeConnectionState] = {}
+        self._failures_in_a_row = 0
+        self._any_node_at = -math.inf
         self.next_slow_at: float = math.inf
+        self.rejecting: set[int] = set()
 
     def of(self, node_id: int) -> NodeConnectionState:
         """Return the state of the connection to a node, which the caller must not modify."""
@@ -188,7 +201,7 @@ class ClusterConnectionStates:
         """Return the nodes whose connection attempts have exceeded the setup timeout."""
         return [
             node_id
-            for node_id, node in self._nodes.items()
+            for node_id, node in self._preparing.items()
             if node.state is ConnectionState.CONNECTING
             and now >= node.changed_at + node.setup_seconds
         ]
@@ -196,7 +209,7 @@ class ClusterConnectionStates:
     def next_connect_timeout(self) -> float:
         """Return when the next connection attempt times out; infinite if there is none."""
         at = math.inf
-        for node in self._nodes.values():
+        for node in self._preparing.values():
             if node.state is ConnectionState.CONNECTING:
                 at = min(at, node.changed_at + node.setup_seconds)
         return at
@@ -206,16 +219,22 @@ class ClusterConnectionStates:
         if now < self.next_slow_at:
             return []
         found = []
-        for node_id, node in self._nodes.items():
-            if node.is_preparing and now >= node.slow_at:
+        for node_id, node in self._preparing.items():
+            if now >= node.slow_at:
                 node.slow_at = math.inf
                 found.append(node_id)
         self._plan_slow()
         return found
 
     def _plan_slow(self) -> None:
-        preparing = (each for each in self._nodes.values() if each.is_preparing)
-        self.next_slow_at = min((each.slow_at for each in preparing), default=math.inf)
+        slow_at = (each.slow_at for each in self._preparing.values())
+        self.next_slow_at = min(slow_at, default=math.inf)
+
+    # The pace of attempts.
+
+    def any_node_delay(self, now: float) -> float:
+        """Return the seconds until another node may be tried in place of those that failed."""
+        return max(0.0, self._any_node_at - now)
 
     # Waiting tasks.
 
@@ -255,7 +274,9 @@ class ClusterConnectionStates:
         node = self._nodes.get(node_id)
         if node is None or node.host != host:
             node = self._nodes[node_id] = NodeConnectionState(host)
+            self.rejecting.discard(node_id)
         node.state = ConnectionState.CONNECTING
+        self._preparing[node_id] = node
         node.changed_at = now
         node.slow_at = now + PATIENCE_SECONDS
         self._plan_slow()
@@ -273,13 +294,18 @@ class ClusterConnectionStates:
         node.state = ConnectionState.READY
         node.error = None
         node.failures = node.failed_setups = 0
+        self._failures_in_a_row = 0
+        self._any_node_at = -math.inf
+        self.rejecting.discard(node_id)
+        self._preparing.pop(node_id, None)
         self._plan_slow()
 
     def authentication_failed(self, node_id: int, error: AuthenticationError, now: float) -> None:
         """Record that the node rejected the client's credentials."""
         node = self._known(node_id)
         node.state = ConnectionState.AUTHENTICATION_FAILED
-        self._lost(node, error, now)
+        self.rejecting.add(node_id)
+        self._lost(node_id, node, error, now)
 
     def disconnected(
         self, node_id: int, now: float, error: DisconnectedError | None = None
@@ -297,7 +323,8 @@ class ClusterConnectionStates:
         elif not node.is_disconnected:
             node.addresses.forget()
         node.state = ConnectionState.DISCONNECTED
-        self._lost(node, error, now)
+        self.rejecting.discard(node_id)
+        self._lost(node_id, node, error, now)
 
     def throttle(self, node_id: int, until: float) -> None:
         """Throttle the node until the given time, unless it is already throttled for longer."""
@@ -322,14 +349,24 @@ class ClusterConnectionStates:
 
     def rename(self, node_id: int, new_id: int) -> None:
         """Move a connection to the id of the node that it leads to, which must have none yet."""
-        self._nodes[new_id] = self._nodes.pop(node_id)
+        for nodes in (self._nodes, self._preparing):
+            if node_id in nodes:
+                nodes[new_id] = nodes.pop(node_id)
 
     def remove(self, node_id: int) -> None:
         """Discard the state of a node."""
         self._nodes.pop(node_id, None)
+        self._preparing.pop(node_id, None)
+        self.rejecting.discard(node_id)
         self._plan_slow()
 
-    def _lost(self, node: NodeConnectionState, error: TrionetError | None, now: float) -> None:
+    def _lost(
+        self, node_id: int, node: NodeConnectionState, error: TrionetError | None, now: float
+    ) -> None:
+        if self._preparing.pop(node_id, None) is not None:
+            self._failures_in_a_row += 1
+            if self._failures_in_a_row > FREE_FAILURES:
+                self._any_node_at = now + self._times.reconnect.first_seconds
         node.error = error
         node.failures += 1
         node.wait_seconds = self._times.reconnect.seconds(node.failures, self._rng)

@@ -45,6 +45,7 @@ import trio
 from ..._util._logging import get_logger
 from ..._util._raising import again
 from ...errors import (
+    AuthenticationError,
     DisconnectedError,
     LocalProtocolError,
     UnsupportedVersionError,
@@ -69,6 +70,10 @@ from ._responses import Callback, ClientResponse, PendingResponse
 from ._telemetry import Telemetry
 
 logger = get_logger("trionet.client")
+
+#: The number of nodes of a cluster among which the least loaded one is searched for, beside those to
+#: which there are connections.
+_CANDIDATES_MAX: Final = 256
 
 #: A poll that fails is tried again, in case its error was a passing one, but not for ever.
 _FAILED_POLLS_MAX: Final = 10
@@ -211,11 +216,46 @@ class KafkaClient:
         self._selector.wakeup()  # tasks waiting for this node must start over
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
-        nodes = list(self.metadata.cluster.nodes.values())
-        start = self._rng.randrange(len(nodes)) if nodes else 0
+        nodes = self._candidates()
         ready = ConnectionState.READY  # throttled or not
         has_ready = any(self.connection(each).state is ready for each in nodes)
-        return self._least_loaded(nodes[start:] + nodes[:start], now), has_ready
+        return self._least_loaded(nodes, now), has_ready
+
+    def _candidates(self) -> list[Node]:
+        """Return the nodes of the cluster in an order that begins at a random one.
+
+        Of a very large cluster, these are some nodes, and all to which there are connections.
+        """
+        nodes = list(self.metadata.cluster.nodes.values())
+        start = self._rng.randrange(len(nodes)) if nodes else 0
+        end = start + _CANDIDATES_MAX
+        found = nodes[start:end] + nodes[: min(start, max(0, end - len(nodes)))]
+        return found if len(found) == len(nodes) else found + self._connected()
+
+    def _connected(self) -> list[Node]:
+        """Return the nodes of the cluster to which there are connections, or attempts."""
+        nodes = self.metadata.cluster.nodes
+        return [nodes[each.id] for each in self._connections.all_nodes() if each.id in nodes]
+
+    def authentication_errors(self) -> list[AuthenticationError]:
+        """Return the errors of the nodes of the cluster that last rejected the credentials."""
+        rejecting = self._states.rejecting & self.metadata.cluster.nodes.keys()
+        errors = [self._states.of(node_id).authentication_error for node_id in rejecting]
+        return [each for each in errors if each is not None]
+
+    def any_node_delay(self, now: float) -> float:
+        """Return the seconds until another node may be tried in place of those that failed."""
+        return self._states.any_node_delay(now)
+
+    def least_loaded_busy_node(self) -> Node | None:
+        """Return the connected node with the fewest requests in flight; None if there is none.
+
+        Only a poll, not time, can make such a node usable if :meth:`least_loaded_node` returns None.
+        """
+        now = self._clock()
+        nodes = self._connected()
+        busy = [each for each in nodes if self.connection(each).poll_delay(now) == math.inf]
+        return min(busy, key=self.in_flight_count, default=None)
 
     def _least_loaded(self, nodes: list[Node], now: float) -> Node | None:
         """Return the node most likely to respond first; on a tie, the first of them.
@@ -223,8 +263,8 @@ class KafkaClient:
         In order of preference: the ready node with the fewest requests in flight; a node whose
         connection is being set up; of the nodes whose backoff has passed, the one tried least
         recently; a node whose connection has been in setup for longer than
-        :data:`.PATIENCE_SECONDS`. None if there is no such node (Kafka:
-        NetworkClient.leastLoadedNode).
+        :data:`.PATIENCE_SECONDS`. None if there is no such node, or too many others have failed
+        just now (Kafka: NetworkClient.leastLoadedNode).
         """
         sendable: list[Node] = []
         preparing: list[Node] = []
@@ -244,13 +284,13 @@ class KafkaClient:
             return min(sendable, key=self.in_flight_count)
         if preparing:
             return preparing[0]
-        if connectable:
+        if connectable and not self.any_node_delay(now):
             return min(connectable, key=lambda each: self._states.of(each.id).changed_at)
         return slow[0] if slow else None
 
     def next_usable_delay(self, now: float) -> float:
-        nodes = self.metadata.cluster.nodes
-        return min((self._states.of(node_id).poll_delay(now) for node_id in nodes), default=0.0)
+        delays = (self.connection(each).poll_delay(now) for each in self._candidates())
+        return max(min(delays, default=0.0), self.any_node_delay(now))
 
     # Requests.
 

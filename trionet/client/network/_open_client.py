@@ -202,21 +202,19 @@ async def until_any_ready(client: KafkaClient) -> Node:
     client.check_thread()
     await trio.lowlevel.checkpoint()
     client.wakeup()  # the current poll may sleep beyond the end of a node's backoff
-    before = _authentication_errors(client)
+    before = client.authentication_errors()
     while True:
         now = trio.current_time()
         node, _ = client.least_loaded_node(now)
         if node is not None and client.ready(node):
             return node
-        for error in _authentication_errors(client):
+        for error in client.authentication_errors():
             if error not in before:
                 raise again(error)
         seconds = math.inf
         if node is None:
-            nodes = client.metadata.cluster.nodes.values()
-            busy = [each for each in nodes if client.connection(each).poll_delay(now) == math.inf]
-            if busy:  # only a poll can make these usable, not time
-                return min(busy, key=client.in_flight_count)
+            if (busy := client.least_loaded_busy_node()) is not None:
+                return busy
             seconds = max(_RECHECK_SECONDS, client.next_usable_delay(now))
         with trio.move_on_after(seconds):
             await client.until_polled()
@@ -264,9 +262,3 @@ async def until_connected(client: KafkaClient) -> None:
         error = DisconnectedError(f"{why}; gave up after {REFUSED_SECONDS:g} s")
         raise error from trouble
     await until_broker_ready(client)
-
-
-def _authentication_errors(client: KafkaClient) -> list[AuthenticationError]:
-    nodes = client.metadata.cluster.nodes.values()
-    found = [client.connection(each).authentication_error for each in nodes]
-    return [each for each in found if each is not None]

@@ -29,6 +29,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from itertools import islice
 from typing import Final, NamedTuple
 
 import trio
@@ -174,6 +175,10 @@ def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | 
 # The number of nodes that a message names; further nodes are only counted.
 _NAMED_MAX: Final = 3
 
+#: The number of unreachable nodes that the log names at WARNING; further ones are logged at DEBUG.
+#: A cluster may advertise any number of addresses.
+LOGGED_MAX: Final = 20
+
 
 class _Trouble(NamedTuple):
     """Why a node cannot be reached.
@@ -219,6 +224,8 @@ class Reachability:
         self.was_reached: bool = False
         self._are_advertised = are_advertised
         self._troubles: dict[int, _Trouble] = {}
+        # The nodes with troubles that have been logged.
+        self._logged: set[int] = set()
         self._reached: set[str] = set()
         self._bootstrap = ""  # the bootstrap server that has responded
         self._scopes: set[trio.CancelScope] = set()
@@ -247,7 +254,9 @@ class Reachability:
         error = DisconnectedError(f"could not connect to {node}: {cause}")
         error.__cause__ = because
         before = self._troubles.get(_key(node))
-        if before is not None and (before.address, before.cause) == (node.address, cause):
+        if (
+            before is not None and (before.address, before.cause) == (node.address, cause)
+        ) or not self._is_logged(_key(node)):
             level = logging.DEBUG
         self._troubles[_key(node)] = _Trouble(node.address, cause, error)
         hint = ""
@@ -257,13 +266,30 @@ class Reachability:
         logger.log(level, "%s%s", error, hint, extra={"unreached": node.address})
         return error
 
+    def _is_logged(self, key: int) -> bool:
+        """Whether the log names this node among those that cannot be reached."""
+        if key in self._logged:
+            return True
+        if len(self._logged) == LOGGED_MAX:
+            return False
+        self._logged.add(key)
+        if len(self._logged) == LOGGED_MAX:
+            logger.warning(
+                "%d nodes cannot be reached; further ones are logged at level DEBUG", LOGGED_MAX
+            )
+        return True
+
+    def _forget(self, key: int) -> None:
+        self._troubles.pop(key, None)
+        self._logged.discard(key)
+
     def silent(self, node: Node, cause: str) -> DisconnectedError:
         """Record and log that a node has not responded in time; as :meth:`failed`."""
         return self.failed(node, cause, TimeoutError(cause))
 
     def reached(self, node: Node) -> None:
         """Record that a node has responded to a request."""
-        self._troubles.pop(_key(node), None)
+        self._forget(_key(node))
         self._reached.add(node.address)
         if node.id < 0:
             self._bootstrap = node.address
@@ -276,7 +302,7 @@ class Reachability:
         """Forget brokers that have left the cluster."""
         for broker_id in [each for each in self._troubles if each >= 0]:
             if broker_id not in cluster.nodes:
-                del self._troubles[broker_id]
+                self._forget(broker_id)
 
     # Messages.
 
@@ -290,13 +316,15 @@ class Reachability:
         if not troubles:
             return ""
         if min(troubles) >= 0:
-            return _counted([self._of_broker(*each) for each in troubles.items()], "; ")
+            named = islice(troubles.items(), _NAMED_MAX)
+            return _counted([self._of_broker(*each) for each in named], len(troubles), "; ")
         causes = [
             f"{each.address}: "
             + (troubles[each.id].cause if each.id in troubles else "no response yet")
-            for each in cluster.nodes.values()
+            for each in islice(cluster.nodes.values(), _NAMED_MAX)
         ]
-        return f"no bootstrap broker could be reached ({_counted(causes, '; ')})"
+        counted = _counted(causes, len(cluster.nodes), "; ")
+        return f"no bootstrap broker could be reached ({counted})"
 
     def error(self, cluster: Cluster) -> DisconnectedError | None:
         """Return an error that :meth:`problem` describes, as the cause of a timeout.
@@ -327,7 +355,8 @@ class Reachability:
         found = [troubles[each] for each in sorted(troubles, key=abs)]
         if not all(each.is_refusal for each in found):
             return self.problem(cluster)
-        addresses = _counted([each.address for each in found], " or ")
+        named = [each.address for each in found[:_NAMED_MAX]]
+        addresses = _counted(named, len(found), " or ")
         if not is_advertised:
             return f"nothing listens at {addresses} (connection refused)"
         if any(self._is_known_at(each.address) for each in found):
@@ -409,7 +438,7 @@ def _key(node: Node) -> int:
     return node.id if node.broker_id is None else node.broker_id
 
 
-def _counted(texts: list[str], separator: str) -> str:
-    shown = separator.join(texts[:_NAMED_MAX])
-    more = len(texts) - _NAMED_MAX
+def _counted(named: list[str], count: int, separator: str) -> str:
+    shown = separator.join(named)
+    more = count - len(named)
     return f"{shown} and {more} more" if more > 0 else shown

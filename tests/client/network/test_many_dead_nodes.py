@@ -1,0 +1,144 @@
+"""A cluster that advertises thousands of brokers that do not exist costs few attempts and lines."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.network_clients import NODE, poll_until
+from support.scripted_node import PORT, ScriptedNode
+from trionet import ManualMetadataUpdater, Node, open_consumer, open_network_client
+from trionet.client.network._connection_states import FREE_FAILURES
+from trionet.client.network._open_client import keep_polling, open_kafka_client, until_broker_ready
+from trionet.client.network._reachability import LOGGED_MAX
+from trionet.net.wire._connecting import Address
+from trionet.testing import MemoryNetwork
+from trionet.testing.memory._socket import MemorySocket
+
+DEAD = 20_000
+SECONDS = 15
+ATTEMPTS_A_SECOND = 20  # reconnect.backoff.ms is 50
+DEAD_HOST = "10.9.9.9"
+
+
+class CountingNetwork(MemoryNetwork):
+    """A network that counts the attempts to connect to the host of the dead brokers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attempts = 0
+
+    def open_socket(self, address: Address, **options: Any) -> MemorySocket:
+        self.attempts += address[0] == DEAD_HOST
+        return super().open_socket(address, **options)
+
+
+@contextmanager
+def counted_calls() -> Iterator[list[int]]:
+    """Count the calls of functions in the block, which does not wait."""
+    count, before = [0], sys.getprofile()
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        count[0] += event in {"call", "c_call"}
+
+    sys.setprofile(note)
+    try:
+        yield count
+    finally:
+        sys.setprofile(before)
+
+
+def dead_nodes(count: int) -> list[Node]:
+    return [Node(100 + number, DEAD_HOST, PORT) for number in range(count)]
+
+
+async def test_attempts_and_log_lines_are_few(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = CountingNetwork()
+    node = ScriptedNode(network, brokers=[(each.id, each.host) for each in dead_nodes(DEAD)])
+    with caplog.at_level(logging.INFO, "trionet"):
+        async with (
+            node.listening(),
+            open_consumer(node.address, topics="t", group_id="g", network=network) as consumer,
+        ):
+            with trio.move_on_after(SECONDS) as waiting:
+                await anext(consumer)
+            problem = consumer.connection_problem()
+
+    assert waiting.cancelled_caught
+    assert SECONDS * ATTEMPTS_A_SECOND / 2 < network.attempts
+    assert network.attempts < FREE_FAILURES + SECONDS * ATTEMPTS_A_SECOND * 1.1
+    assert len(caplog.records) < LOGGED_MAX + 10
+    assert f"{LOGGED_MAX} nodes cannot be reached" in caplog.text
+    assert "more" in problem
+    assert len(problem) < 1000
+
+
+async def test_a_live_broker_among_dead_ones_is_found(autojump_clock: MockClock) -> None:
+    network = CountingNetwork()
+    dead = [(each.id, each.host) for each in dead_nodes(50)]
+    node = ScriptedNode(network, brokers=[*dead[:25], (NODE.id, "10.0.0.2"), *dead[25:]])
+    live = ScriptedNode(network, NODE.id, "10.0.0.2")
+    async with (
+        node.listening(),
+        live.listening(),
+        open_kafka_client(node.address, network=network) as client,
+    ):
+        client.background.start_soon(keep_polling, client)
+        with trio.fail_after(50 / ATTEMPTS_A_SECOND):
+            assert NODE.id == (await until_broker_ready(client)).id
+
+
+async def test_the_first_attempts_are_made_at_once(autojump_clock: MockClock) -> None:
+    network = CountingNetwork()
+    updater = ManualMetadataUpdater(dead_nodes(100))
+    async with open_network_client(metadata_updater=updater, network=network) as client:
+        for _ in range(FREE_FAILURES):
+            node, _ = client.least_loaded_node(trio.current_time())
+            assert node is not None
+            client.ready(node)
+            await poll_until(client, lambda node=node: client.connection_failed(node))  # type: ignore[misc]
+        assert client.least_loaded_node(trio.current_time())[0] is not None
+        assert not client.next_usable_delay(trio.current_time())
+
+        client.ready(Node(99, DEAD_HOST, PORT))
+        await poll_until(client, lambda: client.connection_failed(Node(99, DEAD_HOST, PORT)))
+
+        assert client.least_loaded_node(trio.current_time())[0] is None
+        delay = client.next_usable_delay(trio.current_time())
+        assert 0 < delay <= 1 / ATTEMPTS_A_SECOND
+        await trio.sleep(delay)
+        assert client.least_loaded_node(trio.current_time())[0] is not None
+
+
+async def test_choosing_a_node_costs_the_same_among_thousands(autojump_clock: MockClock) -> None:
+    async def calls_among(count: int) -> int:
+        updater = ManualMetadataUpdater(dead_nodes(count))
+        network = MemoryNetwork()
+        async with open_network_client(metadata_updater=updater, network=network) as client:
+            now = trio.current_time()
+            with counted_calls() as calls:
+                client.least_loaded_node(now)
+                client.next_usable_delay(now)
+            return calls[0]
+
+    assert await calls_among(DEAD) <= await calls_among(1000) + 10
+
+
+async def test_the_node_of_a_large_cluster_that_is_connected_is_preferred(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    updater = ManualMetadataUpdater([*dead_nodes(DEAD), NODE])
+    async with open_network_client(metadata_updater=updater, network=network) as client:
+        while not client.ready(NODE):
+            await client.poll()
+
+        assert {(NODE, True)} == {client.least_loaded_node(trio.current_time()) for _ in range(20)}
