@@ -31,6 +31,7 @@ from trionet.client.network._network_client import NetworkClient
 from trionet.client.security._settings import BearerToken, SaslClientSettings, SecuritySettings
 from trionet.errors import AuthenticationError, ConfigError, DisconnectedError
 from trionet.net.wire._endpoint import SecurityProtocol
+from trionet.protocol import api_keys
 from trionet.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -97,6 +98,18 @@ async def test_a_client_with_sasl_at_a_listener_without(autojump_clock: MockCloc
         found = await refusal(broker.bootstrap_servers, by_password(), network)
 
     assert "the broker's listener does not use SASL" in found
+
+
+@pytest.mark.parametrize("api_key", [api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE])
+async def test_a_broker_whose_versions_of_the_exchange_cannot_be(
+    autojump_clock: MockClock, network: MemoryNetwork, api_key: int
+) -> None:
+    node = ScriptedNode(network)
+    node.ranges[api_key] = (-5, -5)
+    async with node.listening():
+        found = await refusal(node.address, by_password(), network)
+
+    assert f"supports no version of {api_keys.name_of(api_key)} up to the broker's newest" in found
 
 
 async def test_a_broker_that_leaves_in_the_exchange_may_be_an_old_one_that_says_no(

@@ -247,4 +247,10 @@ def _codec(api_key: int, version: int) -> ApiVersionCodec:
 
 
 def _newest(api_key: int, theirs: dict[int, int]) -> ApiVersionCodec:
-    return _codec(api_key, min(theirs[api_key], schema_versions(api_key)[-1]))
+    codec = lookup(api_key, min(theirs[api_key], schema_versions(api_key)[-1]))
+    if codec is None:
+        raise AuthenticationError(
+            f"this client supports no version of {api_keys.name_of(api_key)} up to the broker's newest,"
+            f" {theirs[api_key]}"
+        )
+    return codec
