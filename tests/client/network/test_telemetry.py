@@ -308,6 +308,24 @@ async def test_what_a_broker_has_not_taken_is_part_of_the_next_push(
     assert before.start_ns == after.start_ns < before.time_ns < after.time_ns
 
 
+@pytest.mark.parametrize("said", ["interval", "subscription", "push"])
+async def test_a_broker_that_wants_metrics_all_the_time_is_told_ten_times_a_second_at_most(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode, said: str
+) -> None:
+    """A push costs the client milliseconds: one each millisecond would leave it no other time."""
+    asking(node, push_interval_ms=1)
+    code = error_codes.UNKNOWN_SUBSCRIPTION_ID
+    if said == "subscription":
+        asking(node, error_code=code)
+    elif said == "push":
+        node.replies["PushTelemetry"] = lambda _: PushTelemetryResponse(error_code=code)
+    async with pushing(node, network):
+        await trio.sleep(10)
+
+    asked = len(seen(node, "GetTelemetrySubscriptions")) + len(pushes(node))
+    assert 50 < asked < (420 if said == "push" else 110)
+
+
 async def test_more_than_a_broker_takes_is_not_sent(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:

@@ -41,6 +41,8 @@ logger = get_logger("trionet.client")
 
 # If the broker names no interval or could not be reached (Kafka: DEFAULT_PUSH_INTERVAL_MS).
 INTERVAL_SECONDS: Final = 300.0
+#: The least that a Kafka broker can be configured to ask for; a push takes milliseconds.
+INTERVAL_SECONDS_MIN: Final = 0.1
 # The first push is spread over this share of the interval, so that clients do not push in step.
 _FIRST_PUSH: Final = (0.5, 1.5)
 _NO_COMPRESSION: Final = 0
@@ -94,7 +96,7 @@ class Subscription:
         known = (each for each in response.accepted_compression_types if each in NAMES)
         return cls(
             response.subscription_id,
-            interval_ms / 1000 if interval_ms > 0 else INTERVAL_SECONDS,
+            max(interval_ms / 1000, INTERVAL_SECONDS_MIN) if interval_ms > 0 else INTERVAL_SECONDS,
             response.telemetry_max_bytes,
             next(known, _NO_COMPRESSION),
             response.delta_temporality,
@@ -191,7 +193,7 @@ class Telemetry:
         body = GetTelemetrySubscriptionsRequest(client_instance_id=known)
         response = await self._request(client, api_keys.GET_TELEMETRY_SUBSCRIPTIONS, body)
         if response.error_code:
-            return self._rejected(response.error_code)
+            return max(self._rejected(response.error_code), INTERVAL_SECONDS_MIN)
         found = Subscription.of(response)
         self.client_instance_id = bytes(response.client_instance_id)
         if found.is_delta != self._is_delta:
