@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trionet.client._topic_partition import TopicPartition
+from trionet.errors import ConfigError
 from trionet.protocol._config_types import LONG_MAX
 from trionet.protocol._wire import NO_UUID
 from trionet.spark._offset_limits import (
@@ -166,6 +167,15 @@ def test_every_offset_is_in_one_range(
         joints = [each.start for each in own] + [each.until for each in own[-1:]]
         assert joints[1:] == [each.until for each in own]
         assert [whole.start, whole.until] == [joints[0], joints[-1]] if own else whole.size <= 0
+
+
+def test_offsets_that_a_broker_makes_up_make_no_endless_plan() -> None:
+    endless = OffsetRange("t", 0, 0, 2**63 - 2)
+
+    with pytest.raises(ConfigError, match=r"would cut .* at most 1000000"):
+        split([endless], 5, 10)
+    assert 5 == len(split([endless], 5, None))
+    assert 1_000_000 == len(split([OffsetRange("t", 0, 0, 1_000_000)], None, 1))
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 import attrs
 
 from ..client._topic_partition import TopicPartition
+from ..errors import ConfigError
 from ..protocol._wire import NO_UUID
 from ._offset_limits import (
     AddedPartitionError,
@@ -27,6 +29,10 @@ from ._offset_limits import (
     names_of,
     to_json,
 )
+
+#: The offsets of a log come from its broker. Spark has no use for so many tasks, and a plan of
+#: many more would take all memory.
+TASKS_MAX: Final = 1_000_000
 
 
 @attrs.frozen
@@ -71,9 +77,18 @@ def split(
             there may be slightly more or fewer tasks.
         max_records: the maximum number of offsets per task, or None. Applied before
             ``min_partitions``.
+
+    Raises:
+        ConfigError: ``max_records`` would make more than :data:`TASKS_MAX` tasks.
     """
     splits = [each for each in ranges if each.size > 0]
     if max_records is not None:
+        tasks = sum(-(-each.size // max_records) for each in splits)
+        if tasks > TASKS_MAX:
+            raise ConfigError(
+                f"maxRecordsPerPartition = {max_records} would cut {sum(e.size for e in splits)}"
+                f" offsets into {tasks} tasks; at most {TASKS_MAX} are possible"
+            )
         splits = [
             part for each in splits for part in _cut(each, math.ceil(each.size / max_records))
         ]
