@@ -176,13 +176,16 @@ APPLIED: tuple[Row, ...] = (
 )
 
 # trionet's own keys. Kafka has no such keys: it reports metrics through JMX, limits the memory of a
-# request only by its frame size, and starts even if parts of its logs are missing.
+# request only by its frame size, keeps any number of groups, ids and topics, and starts even if parts of its logs are missing.
 TRIONET_KEYS: tuple[Row, ...] = (
+    ("auto.create.topics.max", INT, INT_MAX, FROM_1),
     ("auto.create.topics.ready.at.once", BOOLEAN, True, None),
     ("file.descriptors.reserve", INT, None, FROM_0),
     ("group.member.max.protocols", INT, 1000, FROM_1),
     ("log.missing.records.allowed", BOOLEAN, True, None),
+    ("max.groups", INT, INT_MAX, FROM_1),
     ("max.incremental.fetch.session.cache.elements", INT, 250_000, FROM_1),
+    ("max.transactional.ids", INT, INT_MAX, FROM_1),
     ("metrics.listener", STRING, None, None),
     ("metrics.listener.token", PASSWORD, None, None),
     ("metrics.local.enable", BOOLEAN, True, None),

@@ -34,6 +34,7 @@ from ...protocol import error_codes
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ..config._broker_config import BrokerConfig
+from ..config._limit import Limit
 from ..storage._database import DatabaseError
 from ..storage._storage_errors import commit_error
 from ._committed_offsets import CommittedOffset, CommittedOffsets, Partition, expired
@@ -95,6 +96,7 @@ class GroupCoordinator:
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
+        self._limit = Limit("max.groups", config.integer("max.groups"))
         self._timers = GroupTimers()
         self._is_closed = False
 
@@ -185,6 +187,11 @@ class GroupCoordinator:
         group.join(join, reply, now)
         self._settle(group)
 
+    def _check_new(self, group_id: str) -> int:
+        """Return POLICY_VIOLATION if there may be no more groups than there are, or NONE."""
+        error = self._limit.error(len(self.groups), f"group {group_id!r}")
+        return error_codes.NONE if error is None else error.error_code
+
     def _check_join(self, group_id: str, join: Join) -> int:
         if self._is_closed:
             return error_codes.COORDINATOR_NOT_AVAILABLE
@@ -196,9 +203,9 @@ class GroupCoordinator:
             return error_codes.INVALID_GROUP_ID
         if not lowest <= round(join.session_seconds * 1000) <= highest:
             return error_codes.INVALID_SESSION_TIMEOUT
-        if join.member_id and group_id not in self.groups:
-            return error_codes.UNKNOWN_MEMBER_ID
-        return error_codes.NONE
+        if group_id in self.groups:
+            return error_codes.NONE
+        return error_codes.UNKNOWN_MEMBER_ID if join.member_id else self._check_new(group_id)
 
     def sync(
         self,
@@ -337,8 +344,10 @@ class GroupCoordinator:
         if caller.generation >= 0:
             return error_codes.ILLEGAL_GENERATION
         # As with OffsetCommit, a consumer without group membership creates the group.
-        self.groups[group_id] = Group(group_id, self._settings, trio.current_time())
-        return error_codes.NONE
+        error_code = self._check_new(group_id)
+        if not error_code:
+            self.groups[group_id] = Group(group_id, self._settings, trio.current_time())
+        return error_code
 
     def delete_offsets(
         self, group_id: str, partitions: Collection[Partition], done: Callable[[int], None]
@@ -362,8 +371,10 @@ class GroupCoordinator:
             if caller.generation >= 0:
                 return missing
             # A consumer without group membership creates the group by committing.
-            self.groups[group_id] = Group(group_id, self._settings, now)
-            return error_codes.NONE
+            error_code = self._check_new(group_id)
+            if not error_code:
+                self.groups[group_id] = Group(group_id, self._settings, now)
+            return error_code
         error_code = group.check_commit(caller, now)
         self._settle(group)
         return error_code

@@ -32,6 +32,7 @@ from ...protocol import error_codes
 from ..config._alterations import BrokerLoggers, Change
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_config_store import BrokerConfigs
+from ..config._limit import Limit
 from ..config._topic_keys import check_topic_overrides, topic_config, topic_keys_not_applied
 from ..groups._group_store import GroupStore
 from ..groups._offsets_partition import PARTITIONS, partition_of
@@ -125,6 +126,7 @@ class Cluster:
             folder, _cleaner_config(config), self.now_ms, is_virtual=network.is_virtual
         )
         self._changing_topics = trio.Lock()
+        self._topics_limit = _limit(config, "auto.create.topics.max")
         self._logs = folder.logs
         self.elections: Elections = Elections(
             leadership,
@@ -145,6 +147,7 @@ class Cluster:
             next_producer_id=self.next_producer_id,
             coordinator_epoch=self._transaction_coordinator_epoch,
             level=lambda: self.features.level,
+            limit=_limit(config, "max.transactional.ids"),
             now_ms=self.now_ms,
         )
 
@@ -209,14 +212,23 @@ class Cluster:
             producer_id_expiration_ms=self.config.integer("producer.id.expiration.ms"),
         )
 
-    async def create_topic(self, name: str, **settings: Any) -> Topic:
+    async def create_topic(
+        self, name: str, *, is_automatic: bool = False, **settings: Any
+    ) -> Topic:
         """Create a topic and its logs; see :meth:`TopicRegistry.create` for the arguments.
+
+        Args:
+            name: the name of the new topic.
+            is_automatic: whether ``auto.create.topics.max`` limits how many topics there are.
+            settings: the arguments of :meth:`TopicRegistry.create`.
 
         Raises:
             ApiError: the topic already exists, the request is not allowed, or the topic could not
                 be stored.
         """
         async with self._changing_topics:
+            if is_automatic:
+                self._check_automatic_creation(name)
             with storage_errors():
                 topic = await self.topics.create(name, **settings)
                 if name in self.topics.unreadable:
@@ -228,6 +240,12 @@ class Cluster:
                 await self._settle([topic.id])
         _report_topic(topic, {})
         return topic
+
+    def _check_automatic_creation(self, name: str) -> None:
+        if self.topics.get(name) is None:
+            error = self._topics_limit.error(len(self.topics), f"topic {name!r}")
+            if error is not None:
+                raise error
 
     async def alter_topic(self, name: str, change: Change, *, validate_only: bool = False) -> None:
         """Change the settings of a topic. They take effect with the next append to each log.
@@ -308,7 +326,7 @@ class Cluster:
             ApiError: the topic does not exist and cannot be created.
         """
         try:
-            return await self.create_topic(name)
+            return await self.create_topic(name, is_automatic=True)
         except ApiError as error:
             topic = self.topics.get(name)
             if error.error_code == error_codes.TOPIC_ALREADY_EXISTS and topic is not None:
@@ -477,6 +495,10 @@ def _coordinators(nodes: Sequence[int]) -> Leadership[int]:
     for number, replicas in enumerate(leadership.place(PARTITIONS, len(nodes))):
         leadership.add(number, replicas)
     return leadership
+
+
+def _limit(config: BrokerConfig, key: str) -> Limit:
+    return Limit(key, config.integer(key))
 
 
 def _cleaner_config(config: BrokerConfig) -> CleanerConfig:

@@ -20,6 +20,7 @@ class BrokerKeywords(TypedDict, total=False):
 
     advertised_listeners: Names
     auto_create_topics_enable: bool
+    auto_create_topics_max: int
     auto_create_topics_ready_at_once: bool
     broker_id: int
     broker_rack: str
@@ -81,9 +82,11 @@ class BrokerKeywords(TypedDict, total=False):
     max_connections: int
     max_connections_per_ip: int
     max_connections_per_ip_overrides: str
+    max_groups: int
     max_incremental_fetch_session_cache_elements: int
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
+    max_transactional_ids: int
     message_max_bytes: int
     metrics_listener: str
     metrics_listener_token: str | Password

@@ -38,6 +38,7 @@ import trio
 from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...protocol import error_codes
+from ..config._limit import UNLIMITED, Limit
 from ..groups._group_store import GroupStore
 from ..groups._offsets_partition import partition_of
 from ..log import Appended, Log
@@ -98,6 +99,7 @@ class TransactionCoordinator:
         coordinator_epoch: returns the epoch of the coordinator of an id, which markers contain.
         level: returns the feature level of ``transaction.version``.
         now_ms: returns the current time.
+        limit: how many ids there may be; without it, any number.
 
     Attributes:
         transactions: all transactional ids.
@@ -120,6 +122,7 @@ class TransactionCoordinator:
         coordinator_epoch: Callable[[str], int],
         level: Callable[[], int],
         now_ms: Callable[[], int],
+        limit: Limit | None = None,
     ) -> None:
         self.transactions: dict[str, Transaction[Log]] = {}
         self.unfinished: dict[str, Transaction[Log]] = {}
@@ -139,6 +142,7 @@ class TransactionCoordinator:
         self._coordinator_epoch = coordinator_epoch
         self._level = level
         self._now_ms = now_ms
+        self._limit = limit or Limit("max.transactional.ids", UNLIMITED)
 
     # Requests of producers.
 
@@ -176,7 +180,7 @@ class TransactionCoordinator:
         Raises:
             ApiError: the request is not allowed.
         """
-        transaction = self.transactions.setdefault(id, Transaction(id))
+        transaction = self._get_or_create(id)
         now_ms = self._now_ms()
         following = transaction.initialized(expected, timeout_ms, new_producer_id, now_ms)
         if following is not None:
@@ -366,6 +370,15 @@ class TransactionCoordinator:
         transaction = self.transactions.get(id)
         if transaction is None:
             raise unknown_id(id)
+        return transaction
+
+    def _get_or_create(self, id: str) -> Transaction[Log]:
+        transaction = self.transactions.get(id)
+        if transaction is None:
+            error = self._limit.error(len(self.transactions), f"transactional id {id!r}")
+            if error is not None:
+                raise error
+            transaction = self.transactions[id] = Transaction(id)
         return transaction
 
     def _store(
