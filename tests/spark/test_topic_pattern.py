@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from trionet.errors import ConfigError
-from trionet.spark._topic_pattern import translate
+from trionet.spark._topic_pattern import check, is_found
 
 NAMES = [
     "orders.eu",
@@ -24,29 +22,22 @@ NAMES = [
 
 
 def found(pattern: str) -> list[str]:
-    search = re.compile(translate(pattern)).search
-    return [name for name in NAMES if search(name)]
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "orders",
-        "[]-a]b",
-        r"^orders\.(eu|us)$",
-        "[a-z]+_[0-9]",
-        r"\w+-\d",
-        "(?:a|b)?z{2,3}",
-        "a.b|c",
-    ],
-)
-def test_what_both_have_stays_as_it_is(pattern: str) -> None:
-    assert pattern == translate(pattern)
+    checked = check(pattern)
+    return [name for name in NAMES if is_found(checked, name)]
 
 
 @pytest.mark.parametrize(
     ("pattern", "names"),
     [
+        (r"^orders\.(eu|us)$", "orders.eu orders.us"),
+        (r"\w+-\d", "orders-1"),
+        ("(?:a|b)?z{2,3}", "zz zzz"),
+        ("[a-z&&[^o]][a-z]*X", "ordersXeu"),
+        ("^[A-C[x-z]].?$", "A1 zz"),
+        (r"^[\P{Alpha}]", "__all"),
+        ("o(?i)RD", "orders.eu orders.us orders-1 order_9 ordersXeu"),
+        ("(?i)O(?-i)r", "orders.eu orders.us orders-1 Orders order_9 ordersXeu"),
+        (r"\cA|zzz", "zzz"),
         (r"\Qorders.\E", "orders.eu orders.us"),
         (r"^\Qorders.\E(eu|de)\z", "orders.eu"),
         (r"\Qorders.eu", "orders.eu"),
@@ -85,32 +76,24 @@ def test_javas_syntax_finds_the_same_topics(pattern: str, names: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "construct"),
+    "pattern",
     [
-        ("[a-z&&[^b]]", "&& inside"),
-        ("[a-c[x-z]]", "[...] inside"),
-        (r"\p{InGreek}", r"\p{InGreek}"),
-        (r"[\P{Alpha}]", r"\P{Alpha} inside"),
-        (r"[\V]", r"\V inside"),
-        ("a(?i)b", "(?i)"),
-        ("(?-i)b", "(?-i)"),
-        ("(?x) a b", "(?x)"),
-        (r"\Ga", r"\G"),
-        (r"a\X", r"\X"),
-        (r"\N{DIGIT ONE}", r"\N"),
-        (r"\b{g}", r"\b"),
-        (r"\cA", r"\c"),
+        *("orders[", "(a", "*a", "a{3,1}", r"\y", "a\\", "[]", "z{2}*"),
+        *(r"\p{InGreek}", "(?x) a b", r"\Ga", r"a\X", r"\N{DIGIT ONE}", r"\b{g}"),
     ],
 )
-def test_what_cannot_be_translated_is_named(pattern: str, construct: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        translate(pattern)
-
-    assert f": {construct}" in str(caught.value)
-    assert "cannot be translated from Java's" in str(caught.value)
-
-
-@pytest.mark.parametrize("pattern", ["orders[", "(a", "*a", "a{3,1}", r"\y", "a\\", "[]", "z{2}*"])
-def test_what_is_no_pattern_is_an_error(pattern: str) -> None:
+def test_what_is_no_pattern_or_not_supported_is_an_error(pattern: str) -> None:
     with pytest.raises(ConfigError, match="is not a regular expression, or has something of"):
-        translate(pattern)
+        check(pattern)
+
+
+def test_the_longest_name_cannot_stretch_the_time_of_a_match() -> None:
+    """A backtracking matcher would take hours for it."""
+    pattern = check(r"^(.*)\.(.*)\.(.*)\.(.*)\.(.*)\.(.*)-v[0-9]+$")
+
+    assert not is_found(pattern, 249 * ".")
+
+
+def test_what_takes_too_many_steps_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"needs more than 1000000 steps for the topic"):
+        is_found(check(r"^(a|a)+\1b$"), 249 * "a")

@@ -5,7 +5,6 @@ The subscription is the connector's ConsumerStrategy.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
@@ -41,7 +40,7 @@ from ._offset_limits import (
     partitions_from_json,
 )
 from ._planning import check_order, check_same_partitions
-from ._topic_pattern import translate
+from ._topic_pattern import check, is_found
 
 
 @attrs.frozen
@@ -99,7 +98,7 @@ class SubscribePattern:
     """All partitions of the topics whose names contain a match for the pattern.
 
     Attributes:
-        pattern: a regular expression in Python's syntax; see :mod:`._topic_pattern`.
+        pattern: a regular expression in Java's syntax; see :mod:`._topic_pattern`.
     """
 
     pattern: str
@@ -115,8 +114,10 @@ class SubscribePattern:
         Args:
             existing: the partitions of all non-internal topics.
         """
-        search = re.compile(self.pattern).search
-        return sorted(each for each in existing if search(each.topic))
+        partitions = list(existing)
+        topics = {each.topic for each in partitions}
+        found = {topic for topic in topics if is_found(self.pattern, topic)}
+        return sorted(each for each in partitions if each.topic in found)
 
 
 Subscription: TypeAlias = Assign | Subscribe | SubscribePattern
@@ -490,7 +491,7 @@ def _subscription(texts: OptionTexts) -> Subscription:
     if name == "subscribePattern":
         if not text:
             raise ConfigError("subscribePattern = '': pattern to subscribe is empty")
-        return SubscribePattern(translate(text))
+        return SubscribePattern(check(text))
     if name == "subscribe":
         topics = dict.fromkeys(topic for each in text.split(",") if (topic := each.strip()))
         if not topics:

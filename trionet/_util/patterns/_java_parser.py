@@ -35,6 +35,7 @@ class JavaParser(Parser):
 
     Args:
         text: the expression.
+        ignored_flags: flags that are accepted without effect.
 
     Attributes:
         groups_by_name: the numbers of named groups.
@@ -43,7 +44,8 @@ class JavaParser(Parser):
         ValueError: the expression is invalid, too large, or uses syntax that is not supported.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, ignored_flags: str) -> None:
+        self._ignored_flags = ignored_flags
         super().__init__(text, STATES_MAX)
         self.groups_by_name: dict[str, int] = {}
         self._flags: frozenset[str] = frozenset()
@@ -134,7 +136,7 @@ class JavaParser(Parser):
             start = self._text[self._at - 1 : self._at + 2]
             raise ValueError(f"the group {start} is not supported")
         on, off = match[1], match[2] or ""
-        if unknown := "".join(each for each in on + off if each not in "ims"):
+        if unknown := "".join(each for each in on + off if each not in f"ims{self._ignored_flags}"):
             raise ValueError(f"the flag {unknown[0]} is not supported; supported: i, m, s")
         self._at = match.end()
         self._flags = self._flags.union(on).difference(off)
@@ -166,14 +168,15 @@ class JavaParser(Parser):
 
     def _quoted(self) -> Fragment:
         r"""Parse what follows ``\Q``; a repetition after it concerns its last character."""
-        end = self._text.find(r"\E", self._at)
-        is_closed = end >= 0
-        text = self._text[self._at : end if is_closed else None]
-        self._at += len(text) + (2 if is_closed else 0)
-        parts = [self._accepting(self._literal(each)) for each in text]
+        parts = [self._accepting(self._literal(each)) for each in self._quoted_text()]
         if parts:
             parts[-1] = self._repeated(parts[-1])
         return Fragment(lambda after: self._in_sequence(parts, after), not parts)
+
+    def _quoted_text(self) -> str:
+        text, end, _ = self._text[self._at :].partition(r"\E")
+        self._at += len(text) + len(end)
+        return text
 
     def _line_break(self) -> Fragment:
         def single(text: str) -> Fragment:
@@ -250,6 +253,8 @@ class JavaParser(Parser):
                 break
             if self._take("&&"):
                 operands.append([])
+            elif self._take(r"\Q"):
+                operands[-1] += map(self._literal, self._quoted_text())
             elif self._take("["):
                 operands[-1].append(self._class())
             else:
@@ -264,11 +269,6 @@ class JavaParser(Parser):
         self._parts += 1
         if self._parts > self._parts_max:
             raise self._too_large()
-        if self._take(r"\Q"):
-            end = self._text.find(r"\E", self._at)
-            text = self._text[self._at : end if end >= 0 else None]
-            self._at += len(text) + (2 if end >= 0 else 0)
-            return _any_of([self._literal(each) for each in text])
         first = self._class_character()
         if callable(first):
             return first

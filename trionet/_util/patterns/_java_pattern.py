@@ -19,6 +19,7 @@ class JavaPattern:
 
     Args:
         text: the expression.
+        ignored_flags: flags that are accepted without effect, such as ``u``.
 
     Attributes:
         text: the expression.
@@ -31,9 +32,9 @@ class JavaPattern:
         ValueError: the expression is invalid, too large, or uses syntax that is not supported.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, ignored_flags: str = "") -> None:
         self.text = text
-        parser = JavaParser(text)
+        parser = JavaParser(text, ignored_flags)
         program = parser.parse()
         self.group_count = program.group_count - 1
         self.groups_by_name = parser.groups_by_name
