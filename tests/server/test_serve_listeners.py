@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from collections.abc import Mapping
 from time import perf_counter
@@ -281,6 +282,21 @@ async def test_who_does_not_speak_tls_or_shows_no_certificate_is_not_served(
         async with tls_stream(rig.served[0].port, show="alice") as stream:
             await stream.send_all(frame(b"?"))
             assert frame(b"SSL SSL User:alice") == await stream.receive_some()
+
+
+async def test_a_certificate_of_a_size_that_kafka_refuses_is_refused(kind: ReadinessKind) -> None:
+    """Its subject could be as long, and is read and mapped on the loop."""
+    names = [f"{number:060}.example" for number in range(600)]
+    security = {"SSL": tls(client_auth="required")}
+    async with serving_with(about, kind, endpoints=["SSL://127.0.0.1:0"], security=security) as rig:
+        async with tls_stream(rig.served[0].port, show="alice", names=names) as stream:
+            await stream.do_handshake()
+            with contextlib.suppress(trio.BrokenResourceError):
+                await stream.receive_some()
+
+        closed = await rig.last_closed()
+        assert CloseReason.AUTHENTICATION_FAILED is closed.reason
+        assert "bytes; it may have 32768" in closed.detail
 
 
 async def test_new_connections_get_the_context_that_is_in_use_by_then(

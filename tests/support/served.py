@@ -92,14 +92,15 @@ async def serving_with(
 
 @asynccontextmanager
 async def tls_stream(
-    port: int, *, show: str | None = None
+    port: int, *, show: str | None = None, names: Sequence[str] = ()
 ) -> AsyncIterator[trio.SSLStream[trio.SocketStream]]:
     """A connection under TLS, made by trio.
 
     Args:
         show: the common name of the certificate that the client shows, if it shows one.
+        names: the other names in that certificate.
     """
-    context = client_context(leaf=certificate(common_name=show) if show else None)
+    context = client_context(leaf=certificate(*names, common_name=show) if show else None)
     tcp = await trio.open_tcp_stream(LOOPBACK, port)
     stream = trio.SSLStream(tcp, context, server_hostname=LOOPBACK, https_compatible=True)
     try:

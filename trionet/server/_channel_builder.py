@@ -24,6 +24,12 @@ from ._dialect import SIZE_PREFIXED, Dialect
 
 _LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")
 
+CERTIFICATE_BYTES_MAX: Final = 32_768
+"""The maximum size of a peer's certificate, which bounds the time to read its subject.
+
+Kafka has the same limit for a whole handshake message (``jdk.tls.maxHandshakeMessageSize``).
+"""
+
 NewAuthenticator = Callable[[Identity], Authenticator]
 """Creates the authenticator of a connection from the identity proved by TLS, if any."""
 
@@ -120,6 +126,11 @@ class ChannelBuilder:
     def _identify(self, peer_host: str, tls: TlsTransport) -> Authenticator | Principal:
         """Return the principal for the peer's certificate, or the authenticator for SASL."""
         certificate = tls.peer_certificate
+        if certificate is not None and len(certificate) > CERTIFICATE_BYTES_MAX:
+            raise AuthenticationError(
+                f"the peer's certificate has {len(certificate)} bytes; it may have"
+                f" {CERTIFICATE_BYTES_MAX}"
+            )
         try:
             name = distinguished_name(certificate) if certificate is not None else None
         except ValueError as error:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _BEGIN: Final = b"-----BEGIN "
@@ -263,6 +264,7 @@ def _escape(text: str) -> str:
     return inner.translate(_ESCAPES).join(outer)
 
 
+@lru_cache(maxsize=64)
 def _dotted(encoded: bytes) -> str:
     """Return an object identifier in dotted form."""
     if not encoded or encoded[-1] & 0x80:
