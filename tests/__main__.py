@@ -37,6 +37,7 @@ PROGRAMS = {
     "network-mutants": ("change the network layer, and see that a test fails", "network_mutants"),
     "mutations": ("decode a million frames that something has changed", "protocol.mutations"),
     "responses": ("change any field of the responses that our clients read", "responses"),
+    "mutated-rows": ("mutated records and scrapes for dashboard and pipeline", "mutated_rows"),
     "jafka": ("have a Jafka broker handle a million frames that something has changed", "jafka"),
     "hostile": ("the worst requests of every API: how long others wait, and memory", "hostile"),
     "loss": ("take parts of a broker's folder away, and see what it says", "damage.loss"),

@@ -182,3 +182,11 @@ def test_a_stepped_history_has_a_gap_where_nobody_looked_for_long() -> None:
     history.add(41.0, 4)
 
     assert [3, 3, 3, None, 4] == history.values()
+
+
+def test_a_rate_of_no_time_is_unknown() -> None:
+    """The clock is a number in JSON; what is infinite can be neither drawn nor exported."""
+    rate = Rate()
+    rate.update(0.0, 0)
+
+    assert rate.update(5e-324, 2**63) is None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from support.calls import append, create_topic
 from support.client import connect
@@ -19,10 +21,17 @@ from support.watching import watching
 from trionet import Broker, ConfigError, TrionetError, open_broker, open_consumer
 from trionet.broker.telemetry._broker_metrics import BrokerMetrics
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._snapshot import LOOP_LAG, OPEN_FDS, BrokerSnapshot, from_json
-from trionet.dashboard.sources._http_client import HttpClient, HttpError
+from trionet.dashboard.model._snapshot import (
+    LOOP_LAG,
+    MALFORMED,
+    OPEN_FDS,
+    BrokerSnapshot,
+    from_json,
+)
+from trionet.dashboard.sources._http_client import HttpClient, HttpError, ResponseTooLargeError
 from trionet.dashboard.sources._network_source import (
     LISTS,
+    PAGE_BYTES_MAX,
     InProcessReader,
     MetricsListenerReader,
     MetricsPagesError,
@@ -622,3 +631,75 @@ async def test_a_kept_connection_that_was_closed_is_made_anew() -> None:
 def test_a_token_that_is_none_is_refused(token: str) -> None:
     with pytest.raises(ConfigError, match="invalid metrics listener token"):
         HttpClient("http://127.0.0.1:9404", token=token)
+
+
+@asynccontextmanager
+async def reader_of(page: Callable[[str], bytes]) -> AsyncIterator[MetricsListenerReader]:
+    """Reads what a server responds to each path."""
+
+    async def respond(stream: trio.abc.Stream) -> None:
+        while request := await stream.receive_some(65_536):
+            body = page(request.split(b" ")[1].decode())
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            with suppress(trio.BrokenResourceError):  # it is too large for the client
+                await stream.send_all(head + body)
+
+    async def open_stream() -> trio.abc.Stream:
+        await trio.lowlevel.checkpoint()
+        ours, theirs = trio.testing.memory_stream_pair()
+        nursery.start_soon(respond, theirs)
+        return ours
+
+    async with (
+        trio.open_nursery() as nursery,
+        HttpClient("http://127.0.0.1:1", connect=open_stream) as client,
+    ):
+        yield MetricsListenerReader(client)
+        nursery.cancel_scope.cancel()
+
+
+def page_of(rows: list[object], following: int | None) -> bytes:
+    return json.dumps({"version": 1, "total": 9, "rows": rows, "next": following}).encode()
+
+
+async def test_a_list_whose_pages_do_not_end_is_not_read_for_ever() -> None:
+    async with reader_of(lambda _: page_of([{"number": 1}], 1)) as reader:
+        with pytest.raises(MetricsPagesError, match="descending numbers"):
+            await reader.rows("connections")
+
+
+async def test_a_page_that_is_too_large_is_read_with_fewer_rows() -> None:
+    paths = []
+
+    def page(path: str) -> bytes:
+        paths.append(path)
+        limit = int(path.rpartition("limit=")[2])
+        return page_of([{"number": n, "text": "x" * 10_000} for n in range(limit)], None)
+
+    async with reader_of(page) as reader:
+        rows, total = await reader.rows("log")
+
+    assert ["/snapshot/log?limit=500", "/snapshot/log?limit=62"] == paths
+    assert (62, 62) == (len(rows), max(total, len(rows)))
+
+
+async def test_a_row_that_is_always_too_large_is_an_error() -> None:
+    async with reader_of(lambda _: page_of([{"text": "x" * PAGE_BYTES_MAX}], None)) as reader:
+        with pytest.raises(ResponseTooLargeError, match="response exceeds"):
+            await reader.rows("log")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b'{"version": 1, "total": "9", "rows": [], "next": null}',
+        b'{"version": 1, "total": 9, "rows": {}, "next": null}',
+        b'{"version": 1, "total": 9, "rows": [5], "next": null}',
+        b'{"version": 1, "total": 9, "rows": [], "next": [1]}',
+        b'{"version": 1}',
+    ],
+)
+async def test_a_page_in_another_form_is_one_that_a_source_handles(page: bytes) -> None:
+    async with reader_of(lambda _: page) as reader:
+        with pytest.raises(MALFORMED):
+            await reader.rows("log")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Final
 
 _THOUSANDS: Final = ("", "k", "M", "G", "T", "P", "E")
@@ -86,6 +87,26 @@ def percent(fraction: float | None) -> str:
 def milliseconds(ms: float | None) -> str:
     """Format a duration in milliseconds as :func:`duration` does."""
     return "-" if ms is None else duration(ms / 1000)
+
+
+def clock(seconds: float) -> str:
+    """Format the time of day in the local time zone, given seconds since the epoch."""
+    local = _local(seconds)
+    return "-" if local is None else local.strftime("%H:%M:%S.%f")[:12]
+
+
+def moment(seconds: float) -> str:
+    """Format the date and the time in the local time zone, given seconds since the epoch."""
+    local = _local(seconds)
+    return "-" if local is None else local.isoformat(" ", "milliseconds")
+
+
+def _local(seconds: float) -> datetime | None:
+    """Return a local time, or None if it is in no year of the calendar: clients choose times."""
+    try:
+        return datetime.fromtimestamp(seconds).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def yes(value: object) -> str:

@@ -116,6 +116,11 @@ class SteppedHistory(History):
         self._newest = newest
 
 
+#: The shortest time of which there is a rate, in seconds: clocks come from JSON, too, and a growth
+#: divided by the smallest numbers would be infinite.
+RATE_SECONDS_MIN: Final = 1e-6
+
+
 class Rate:
     """The growth rate of a counter between two reads.
 
@@ -133,7 +138,7 @@ class Rate:
         """Record a count at a time in seconds, and return the growth per second, or None."""
         before, self._at = self._at, at
         grown, self._count = count - self._count, count
-        if before is None or at <= before or grown < 0:
+        if before is None or at - before < RATE_SECONDS_MIN or grown < 0:
             return None
         return grown / (at - before)
 

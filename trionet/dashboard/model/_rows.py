@@ -13,7 +13,7 @@ import attrs
 
 from ...metrics._request_times import PHASES
 from ._about import CLIENT_ID
-from ._figures import History
+from ._figures import RATE_SECONDS_MIN, History
 from ._row_factory import row_factory
 
 
@@ -610,7 +610,7 @@ def task_row(values: Mapping[str, Any], before: TaskRow | None) -> TaskRow:
     if row.number < 0:
         raise ValueError("negative numbers are those of nurseries")
     seconds = 0.0 if before is None else row.measured_seconds - before.measured_seconds
-    if before is None or seconds <= 0 or row.steps < before.steps:
+    if before is None or seconds < RATE_SECONDS_MIN or row.steps < before.steps:
         return row
     return attrs.evolve(
         row,
@@ -629,7 +629,7 @@ def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> C
     row = _connection_row(values)
     # The age is a clock of the broker, which needs no other.
     seconds = 0.0 if before is None else row.age_seconds - before.age_seconds
-    if before is None or seconds <= 0 or row.id != before.id:
+    if before is None or seconds < RATE_SECONDS_MIN or row.id != before.id:
         return row
     grown = row.bytes_received + row.bytes_sent - before.bytes_received - before.bytes_sent
     return attrs.evolve(

@@ -7,6 +7,7 @@ in this process, or has a metrics listener for HTTP or HTTPS.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from importlib import import_module
@@ -364,10 +365,14 @@ class MetricsListenerReader:
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         rows: list[Mapping[str, Any]] = []
-        limit, before = ROWS_PER_PAGE, ""
+        limit = ROWS_PER_PAGE
+        before: float = math.inf
         while True:
+            path = f"/snapshot/{section}?limit={limit}"
+            if before != math.inf:
+                path += f"&before={before}"
             try:
-                page = _page(await self._page(f"/snapshot/{section}?limit={limit}{before}"))
+                page = _page(await self._page(path))
             except ResponseTooLargeError:
                 if limit == 1:
                     raise
@@ -376,7 +381,9 @@ class MetricsListenerReader:
             rows += page.rows
             if page.next is None or not page.rows or len(rows) >= ROWS_MAX:
                 return rows, page.total
-            before = f"&before={page.next}"
+            if page.next >= before:
+                raise MetricsPagesError("the pages of a list must have descending numbers")
+            before = page.next
 
     async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
         id = quote(connection, safe="")

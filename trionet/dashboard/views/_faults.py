@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
@@ -24,11 +23,6 @@ if TYPE_CHECKING:
 
 #: The states in which a fault still does something.
 ACTIVE: Final = ("armed", "holding")
-
-
-def _time(seconds: float) -> str:
-    """Format the time of day in the dashboard's local time zone."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S.%f")[:12]
 
 
 def _state_style(row: FaultRow) -> Style | None:
@@ -227,12 +221,12 @@ class FaultsView(View):
     def details(self, row: FaultRow, model: Model, pen: Pen) -> Iterator[Line]:  # noqa: ARG002
         for request in row.requests:
             client = request.client_id or request.connection
-            text = f"{_time(request.time)} {request.api} of {client}: {request.reaction}"
+            text = f"{units.clock(request.time)} {request.api} of {client}: {request.reaction}"
             yield from pen.sentences(text)
 
 
 REQUEST_COLUMNS: Final[tuple[Column[FaultedRow], ...]] = (
-    Column("time", "TIME", 12, text=_time),
+    Column("time", "TIME", 12, text=units.clock),
     Column("api", "REQUEST", 16),
     Column("client_id", "CLIENT ID", 14, grow=1),
     Column("errors", "RESPONSE", 20, lambda row: ", ".join(row.errors) or None, priority=1),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
 from rich.style import Style
 
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
 from ..drawing._table import Column, Table, table_of
 from ..ui._view import View
@@ -30,18 +30,13 @@ def _style(row: LogRow) -> Style | None:
     return _STYLES.get(row.level)
 
 
-def _time(seconds: float) -> str:
-    """Format the time of day in the dashboard's local time zone."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S.%f")[:12]
-
-
 def _first_line(text: str) -> str:
     first, _, rest = text.partition("\n")
     return f"{first} …" if rest else first
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    Column("time", "TIME", 12, text=_time),
+    Column("time", "TIME", 12, text=units.clock),
     Column("level", "LEVEL", 8, priority=1, style=_style),
     Column("logger", "LOGGER", 22, priority=2),
     # The details have all of its lines.
@@ -89,9 +84,8 @@ class LogLineView(View):
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
         row = self._row
-        moment = datetime.fromtimestamp(row.time).astimezone().isoformat(" ", "milliseconds")
         yield [
-            Segment(f" {moment} ", palette.DIM),
+            Segment(f" {units.moment(row.time)} ", palette.DIM),
             pen.text(row.level, _style(row) or palette.PLAIN),
             pen.text(f" {row.logger}", palette.DIM),
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -20,11 +19,6 @@ from ._apis import PHASE_NAMES, phase_bar, phase_lines
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import RequestRow
-
-
-def _time(seconds: float) -> str:
-    """Format the time of day in the dashboard's local time zone."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S.%f")[:12]
 
 
 def _api(row: RequestRow) -> str:
@@ -54,7 +48,7 @@ NONE_YET: Final = "No request has finished since this view was opened."
 _PHASES: Final = ("QUEUE", "LOCAL", "REMOTE", "THROTTLE", "RESP Q", "SEND")
 
 REQUEST_COLUMNS: Final[tuple[Column[RequestRow], ...]] = (
-    Column("time", "TIME", 12, text=_time, priority=4),
+    Column("time", "TIME", 12, text=units.clock, priority=4),
     Column("api", "REQUEST", 16, _api, grow=1),
     Column("request_bytes", "SIZE", 8, text=units.size, right=True, priority=2),
     Column("response_bytes", "RESPONSE", 8, text=units.size, right=True, priority=3),
@@ -138,9 +132,13 @@ class RequestView(View):
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
         row = self._row
-        moment = datetime.fromtimestamp(row.time).astimezone().isoformat(" ", "milliseconds")
         sizes = f"{units.size(row.request_bytes)} in, {units.size(row.response_bytes)} out"
-        yield [pen.text(f" {moment}  {row.client_id or 'no client id'}  {sizes}", palette.DIM)]
+        yield [
+            pen.text(
+                f" {units.moment(row.time)}  {row.client_id or 'no client id'}  {sizes}",
+                palette.DIM,
+            )
+        ]
         error = _error(row)
         if error is not None:
             yield [pen.text(f" ! {error}", palette.ALARM)]

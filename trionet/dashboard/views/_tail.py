@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
@@ -27,7 +26,7 @@ NULL: Final = "null"
 
 
 def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%H:%M:%S.%f")[:12]
+    return units.clock(ms / 1000)
 
 
 def _form_style(row: TailRow) -> Style | None:
@@ -150,8 +149,7 @@ class RecordView(View):
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
         row = self._row
         if row.timestamp >= 0:
-            moment = datetime.fromtimestamp(row.timestamp / 1000).astimezone()
-            yield [pen.text(f" {moment.isoformat(' ', 'milliseconds')}", palette.DIM)]
+            yield [pen.text(f" {units.moment(row.timestamp / 1000)}", palette.DIM)]
         yield pen.rule(f"key, {row.key_bytes:,} bytes")
         yield from pen.sentences(row.key_text)
         for name, value in row.headers:
