@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from trio.testing import MockClock
 from support.network_clients import NODE, poll_until
 from support.scripted_node import PORT, ScriptedNode
 from trionet import ManualMetadataUpdater, Node, open_consumer, open_network_client
-from trionet.client.network._connection_states import FREE_FAILURES
+from trionet.client.network._connection_states import FREE_FAILURES, SETUPS_MAX
 from trionet.client.network._open_client import keep_polling, open_kafka_client, until_broker_ready
 from trionet.client.network._reachability import LOGGED_MAX
 from trionet.net.wire._connecting import Address
@@ -105,7 +106,7 @@ async def test_the_first_attempts_are_made_at_once(autojump_clock: MockClock) ->
             node, _ = client.least_loaded_node(trio.current_time())
             assert node is not None
             client.ready(node)
-            await poll_until(client, lambda node=node: client.connection_failed(node))  # type: ignore[misc]
+            await poll_until(client, partial(client.connection_failed, node))
         assert client.least_loaded_node(trio.current_time())[0] is not None
         assert not client.next_usable_delay(trio.current_time())
 
@@ -117,6 +118,23 @@ async def test_the_first_attempts_are_made_at_once(autojump_clock: MockClock) ->
         assert 0 < delay <= 1 / ATTEMPTS_A_SECOND
         await trio.sleep(delay)
         assert client.least_loaded_node(trio.current_time())[0] is not None
+
+
+async def test_connections_to_thousands_of_leaders_are_set_up_some_at_a_time(
+    autojump_clock: MockClock,
+) -> None:
+    network = CountingNetwork()
+    nodes = dead_nodes(1000)
+    async with open_network_client(
+        metadata_updater=ManualMetadataUpdater(nodes), network=network
+    ) as client:
+        assert not any(client.ready(each) for each in nodes)
+        assert SETUPS_MAX == network.attempts
+
+        await poll_until(client, partial(client.connection_failed, nodes[SETUPS_MAX - 1]))
+        rest = nodes[SETUPS_MAX:]
+        assert not any(client.ready(each) for each in rest)
+        assert 2 * SETUPS_MAX == network.attempts
 
 
 async def test_choosing_a_node_costs_the_same_among_thousands(autojump_clock: MockClock) -> None:

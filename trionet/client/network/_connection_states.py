@@ -11,7 +11,8 @@ event loop's clock in seconds, is always a parameter. Rules:
 * A connection in setup for more than :data:`PATIENCE_SECONDS` is slow: callers that can use any
   node also try other nodes.
 * After :data:`FREE_FAILURES` failed attempts in a row, such callers try one node per reconnect
-  backoff: a cluster may advertise any number of nodes that do not exist.
+  backoff: a cluster may advertise any number of nodes that do not exist. For the same reason, at
+  most :data:`SETUPS_MAX` connections are set up at a time.
 
 **The problem.** Whether a client may connect or send, and when to check again, depends on the
 history of each connection. Several callers check every node in every turn, and must get consistent
@@ -36,6 +37,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import OrderedDict
 from enum import Enum
 from typing import Final
 
@@ -158,6 +160,10 @@ PATIENCE_SECONDS: Final = 2.0
 FREE_FAILURES: Final = 20
 
 
+#: The number of connections that a client sets up at a time.
+SETUPS_MAX: Final = 256
+
+
 #: The shared state of all nodes to which no connection has ever been requested.
 _UNKNOWN: Final = NodeConnectionState("")
 
@@ -186,6 +192,8 @@ class ClusterConnectionStates:
         self._waiting: dict[int, int] = {}
         # The nodes whose connections are being set up; every turn walks them.
         self._preparing: dict[int, NodeConnectionState] = {}
+        # Those of them that are not slow yet, in the order of their ``slow_at``.
+        self._not_slow: OrderedDict[int, NodeConnectionState] = OrderedDict()
         self._failures_in_a_row = 0
         self._any_node_at = -math.inf
         self.next_slow_at: float = math.inf
@@ -219,16 +227,27 @@ class ClusterConnectionStates:
         if now < self.next_slow_at:
             return []
         found = []
-        for node_id, node in self._preparing.items():
-            if now >= node.slow_at:
-                node.slow_at = math.inf
-                found.append(node_id)
-        self._plan_slow()
+        while now >= self.next_slow_at:
+            node_id, node = self._not_slow.popitem(last=False)
+            node.slow_at = math.inf
+            found.append(node_id)
+            self._plan_slow()
         return found
 
     def _plan_slow(self) -> None:
-        slow_at = (each.slow_at for each in self._preparing.values())
-        self.next_slow_at = min(slow_at, default=math.inf)
+        first = next(iter(self._not_slow.values()), None)
+        self.next_slow_at = math.inf if first is None else first.slow_at
+
+    def _end_setup(self, node_id: int) -> bool:
+        """Record that a connection is no longer being set up. Returns whether it was."""
+        self._not_slow.pop(node_id, None)
+        self._plan_slow()
+        return self._preparing.pop(node_id, None) is not None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another connection may be set up beside those that are."""
+        return len(self._preparing) < SETUPS_MAX
 
     # The pace of attempts.
 
@@ -276,7 +295,7 @@ class ClusterConnectionStates:
             node = self._nodes[node_id] = NodeConnectionState(host)
             self.rejecting.discard(node_id)
         node.state = ConnectionState.CONNECTING
-        self._preparing[node_id] = node
+        self._preparing[node_id] = self._not_slow[node_id] = node
         node.changed_at = now
         node.slow_at = now + PATIENCE_SECONDS
         self._plan_slow()
@@ -297,8 +316,7 @@ class ClusterConnectionStates:
         self._failures_in_a_row = 0
         self._any_node_at = -math.inf
         self.rejecting.discard(node_id)
-        self._preparing.pop(node_id, None)
-        self._plan_slow()
+        self._end_setup(node_id)
 
     def authentication_failed(self, node_id: int, error: AuthenticationError, now: float) -> None:
         """Record that the node rejected the client's credentials."""
@@ -349,21 +367,18 @@ class ClusterConnectionStates:
 
     def rename(self, node_id: int, new_id: int) -> None:
         """Move a connection to the id of the node that it leads to, which must have none yet."""
-        for nodes in (self._nodes, self._preparing):
-            if node_id in nodes:
-                nodes[new_id] = nodes.pop(node_id)
+        self._nodes[new_id] = self._nodes.pop(node_id)
 
     def remove(self, node_id: int) -> None:
         """Discard the state of a node."""
         self._nodes.pop(node_id, None)
-        self._preparing.pop(node_id, None)
         self.rejecting.discard(node_id)
-        self._plan_slow()
+        self._end_setup(node_id)
 
     def _lost(
         self, node_id: int, node: NodeConnectionState, error: TrionetError | None, now: float
     ) -> None:
-        if self._preparing.pop(node_id, None) is not None:
+        if self._end_setup(node_id):
             self._failures_in_a_row += 1
             if self._failures_in_a_row > FREE_FAILURES:
                 self._any_node_at = now + self._times.reconnect.first_seconds
@@ -371,7 +386,6 @@ class ClusterConnectionStates:
         node.failures += 1
         node.wait_seconds = self._times.reconnect.seconds(node.failures, self._rng)
         node.changed_at = now
-        self._plan_slow()
 
     def _known(self, node_id: int) -> NodeConnectionState:
         node = self._nodes.get(node_id)

@@ -71,8 +71,8 @@ from ._telemetry import Telemetry
 
 logger = get_logger("trionet.client")
 
-#: The number of nodes of a cluster among which the least loaded one is searched for, beside those to
-#: which there are connections.
+#: The number of nodes of a cluster among which the least loaded one is searched for, beside those
+#: to which there are connections.
 _CANDIDATES_MAX: Final = 256
 
 #: A poll that fails is tried again, in case its error was a passing one, but not for ever.
@@ -166,7 +166,7 @@ class KafkaClient:
         return channel is not None and channel.is_ready and channel.send is None
 
     def begin_connect(self, node: Node, now: float) -> bool:
-        if not self._states.of(node.id).can_connect(now):
+        if not (self._states.has_room and self._states.of(node.id).can_connect(now)):
             return False
         self._connections.connect(node, self._states.connecting(node.id, node.host, now))
         if now < self._poll_ends_at:  # it must not sleep past this attempt's setup timeout
@@ -250,7 +250,7 @@ class KafkaClient:
     def least_loaded_busy_node(self) -> Node | None:
         """Return the connected node with the fewest requests in flight; None if there is none.
 
-        Only a poll, not time, can make such a node usable if :meth:`least_loaded_node` returns None.
+        If :meth:`least_loaded_node` returns None, only a poll can make such a node usable.
         """
         now = self._clock()
         nodes = self._connected()
