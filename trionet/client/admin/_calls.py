@@ -512,7 +512,7 @@ class _Attempts:
     def timed_out(self, error: TrionetError | None) -> CallTimedOutError:
         """Return the error to raise after the call has timed out."""
         error = error or self._nodes.last_error()
-        what = str(error or "no broker has responded")
+        what = str(error or self._nodes.controller_problem() or "no broker has responded")
         if not isinstance(error, ApiError):
             what = self._nodes.problem() or what
         failure = CallTimedOutError(

@@ -63,6 +63,9 @@ LEADER_CODES: Final = frozenset(
 )
 """The error codes of a leader that has moved or is unknown (Kafka: PartitionLeaderStrategy)."""
 
+# The number of nodes that an error names; further nodes are only counted.
+_NAMED_MAX: Final = 20
+
 # A call to all brokers must not miss a broker that has just joined.
 _FRESH_SECONDS: Final = 1.0
 _MANY_KEYS_VERSION: Final = 4  # KIP-699
@@ -145,17 +148,26 @@ class Nodes:
         node_id = integer("a broker id", node_id)
         nodes = await self.known()
         if node_id not in nodes:
+            known = ", ".join(map(str, sorted(nodes)[:_NAMED_MAX]))
+            more = f" and {len(nodes) - _NAMED_MAX} more" if len(nodes) > _NAMED_MAX else ""
             raise api_error(
                 error_codes.BROKER_NOT_AVAILABLE,
                 f"node {node_id}",
                 f"there is no such node; the {'controllers' if self.of_controllers else 'brokers'}"
-                f" are {', '.join(map(str, sorted(nodes)))}",
+                f" are {known}{more}",
             )
         return nodes[node_id]
 
     def problem(self) -> str:
         """See :meth:`.NetworkClient.connection_problem`."""
         return self._client.connection_problem()
+
+    def controller_problem(self) -> str:
+        """Return why :meth:`controller` waits although there are brokers; empty if it does not."""
+        cluster = self._client.metadata.cluster
+        if cluster.is_bootstrap or cluster.controller in cluster.nodes:
+            return ""
+        return f"the controller, node {cluster.controller}, is not among the nodes of the cluster"
 
     def last_error(self) -> TrionetError | None:
         """Return the connection error of some broker; None if no connection has failed."""
