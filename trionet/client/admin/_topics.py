@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 import trio
 
-from ...errors import TrionetError, UnsupportedVersionError
+from ...errors import TrionetError, UnsupportedVersionError, WireFormatError
 from ...protocol import error_codes
 from ...protocol._wire import uuid_text
 from ...protocol.messages import create_partitions, create_topics, delete_topics
@@ -346,7 +346,9 @@ class TopicCalls(AdminCalls):
             version_min = _METADATA_BY_ID_VERSION
             found = await self._by_metadata(node, wanted, version_min, include_operations)
             by_id = {each.id: each for each in found.values() if isinstance(each, TopicDescription)}
-            return {key: by_id.get(key) or found[key] for key in keys}
+            return {
+                key: by_id.get(key) or found[key] for key in keys if key in by_id or key in found
+            }
 
         results = await self._calls.for_each(names(topics), self._nodes.at_any, send)
         results.update(await self._calls.for_each(names(ids), self._nodes.at_any, send_ids))
@@ -369,7 +371,8 @@ class TopicCalls(AdminCalls):
                 node, body
             )
             for topic in response.topics:
-                assert topic.name is not None
+                if topic.name is None:
+                    continue  # none that was requested
                 before = found.get(topic.name)
                 after = _described(topic, include_operations)
                 if isinstance(before, TopicDescription) and isinstance(after, TopicDescription):
@@ -379,6 +382,11 @@ class TopicCalls(AdminCalls):
             following = response.next_cursor
             if following is None:
                 break
+            if cursor is not None and (following.topic_name, following.partition_index) <= (
+                cursor.topic_name,
+                cursor.partition_index,
+            ):
+                raise WireFormatError("the cursor of DescribeTopicPartitions does not move on")
             # The last topic of this response may continue in the next one.
             left = [name for name in left if name >= following.topic_name]
             cursor = topic_partitions.RequestCursor(

@@ -250,7 +250,7 @@ def _newest(api_key: int, theirs: dict[int, int]) -> ApiVersionCodec:
     codec = lookup(api_key, min(theirs[api_key], schema_versions(api_key)[-1]))
     if codec is None:
         raise AuthenticationError(
-            f"this client supports no version of {api_keys.name_of(api_key)} up to the broker's newest,"
-            f" {theirs[api_key]}"
+            f"this client supports no version of {api_keys.name_of(api_key)} up to the broker's"
+            f" newest, {theirs[api_key]}"
         )
     return codec

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
 import pytest
+from trio.testing import MockClock
 
 import trionet
 from support.admin_errors import code_of
+from support.scripted_node import ScriptedNode
 from trionet import Admin
 from trionet.client.admin import AclOperation, NewTopic, _topics
+from trionet.errors import WireFormatError
+from trionet.protocol._wire import uuid_text
+from trionet.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+from trionet.testing import MemoryNetwork
 
 
 async def test_topics_are_described_by_name_and_by_id(admin: Admin) -> None:
@@ -71,3 +81,31 @@ async def test_topics_of_many_brokers() -> None:
 
         assert {1, 2, 3} == {each.leader for each in found["a"].partitions.values()}
         assert all(2 == len(each.replicas) for each in found["a"].partitions.values())
+
+
+async def test_response_about_no_topic_or_a_nameless_one_is_an_error_of_the_topic(
+    autojump_clock: MockClock,
+) -> None:
+    node, id = ScriptedNode(network := MemoryNetwork()), uuid_text(b"i" * 16)
+    nameless = [DescribeTopicPartitionsResponseTopic(name=None)]
+    node.replies["DescribeTopicPartitions"] = lambda _: DescribeTopicPartitionsResponse(
+        topics=nameless
+    )
+    async with node.listening(), trionet.open_admin(node.address, network=network) as admin:
+        found = await admin.describe_topics(["a"], ids=[id])
+
+    assert ["UNKNOWN_SERVER_ERROR"] * 2 == [code_of(found["a"]), code_of(found[id])]
+
+
+async def test_cursor_that_does_not_move_on_is_an_error_and_not_followed_for_ever(
+    autojump_clock: MockClock,
+) -> None:
+    node = ScriptedNode(network := MemoryNetwork())
+    node.replies["DescribeTopicPartitions"] = lambda _: DescribeTopicPartitionsResponse(
+        next_cursor=ResponseCursor(topic_name="a", partition_index=3)
+    )
+    async with node.listening(), trionet.open_admin(node.address, network=network) as admin:
+        with pytest.raises(WireFormatError, match="does not move on"):
+            await admin.describe_topics(["a"])
+
+    assert 2 == node.names().count("DescribeTopicPartitions")
