@@ -42,6 +42,7 @@ PROGRAMS = {
     "hostile": ("the worst requests of every API: how long others wait, and memory", "hostile"),
     "loss": ("take parts of a broker's folder away, and see what it says", "damage.loss"),
     "flips": ("flip bits in a broker's folder, and see what it says", "damage.flips"),
+    "escapes": ("every command, view and log beside hostile names, on a terminal", "escapes"),
     "fuzz": ("search for a long time for input that breaks something", "fuzz"),
 }
 #: Jobs that are a selection of tests: what for, and pytest's arguments.

@@ -52,15 +52,15 @@ RECORDS: Final = (
 MINUTE_MS: Final = 60_000
 
 
-async def main(address: str, many: int) -> None:
-    """Come to a broker, and stay."""
+async def main(address: str, many: int, hostile: Sequence[str] = HOSTILE) -> None:
+    """Come to a broker, and stay; some clients, groups and transactions have hostile names."""
     async with open_admin(address) as admin, trio.open_nursery() as nursery:
         await _make_topics(admin, many)
         await _write(address)
-        for name in (*HOSTILE, *(f"idle-{number:02}" for number in range(many))):
+        for name in (*hostile, *(f"idle-{number:02}" for number in range(many))):
             (await admin.alter_group_offsets(name, {TopicPartition("orders", 0): 1})).checked()
-        await _transact(address, [*HOSTILE, *(f"till-{number:02}" for number in range(many))])
-        for name in (*HOSTILE, *(f"client-{number:02}" for number in range(many))):
+        await _transact(address, [*hostile, *(f"till-{number:02}" for number in range(many))])
+        for name in (*hostile, *(f"client-{number:02}" for number in range(many))):
             await nursery.start(_stay, address, name)
         for number in range(READERS):
             await nursery.start(_read, address, f"reader-{number}")

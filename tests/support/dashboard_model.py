@@ -140,7 +140,9 @@ def _value(kind: Any, name: str) -> Any:
         return {_value(each, name): 2 for each in typing.get_args(kind)[:1]}
     if typing.get_origin(kind) in (tuple, Sequence):
         parts = [each for each in typing.get_args(kind) if each is not Ellipsis]
-        return tuple(_value(each, name) for each in parts)
+        # As many numbers as a request has phases, which are all that is counted by its place.
+        many = len(PHASES) if parts == [float] else 1
+        return tuple(_value(each, name) for each in parts * many)
     return filled(kind, name)
 
 

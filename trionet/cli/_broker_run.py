@@ -15,6 +15,7 @@ import trio
 from .._util._descriptors import raise_descriptor_limit
 from .._util._logging import get_logger
 from .._util._raising import raise_single_error
+from .._util._text import single_line
 from ..broker.config._broker_config import BrokerConfig
 from ..broker.config._dynamic_config_store import altered_settings, reset_altered
 from ..broker.config._properties import read_properties
@@ -77,7 +78,8 @@ def run_broker(arguments: Namespace) -> int:
     except OSError as error:
         about = f": {error.filename}" if error.filename else ""
         hint = port_hint(error)
-        print(f"trionet broker: {error.strerror or error}{about}{hint}", file=sys.stderr)
+        reason = single_line(f"{error.strerror or error}{about}{hint}")
+        print(f"trionet broker: {reason}", file=sys.stderr)
         return 1
     return 0
 

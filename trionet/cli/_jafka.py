@@ -40,6 +40,7 @@ def run(arguments: Namespace) -> int:
     import trio  # here, as all that is imported below: --help must be fast
 
     from .._util._descriptors import raise_descriptor_limit
+    from .._util._text import single_line
     from .terminal._serving import port_hint, start_logging
 
     start_logging(arguments.log_level)
@@ -48,7 +49,7 @@ def run(arguments: Namespace) -> int:
     try:
         trio.run(_serve, settings)
     except OSError as error:
-        print(f"trionet jafka: {error}{port_hint(error)}", file=sys.stderr)
+        print(f"trionet jafka: {single_line(f'{error}{port_hint(error)}')}", file=sys.stderr)
         return 1
     return 0
 

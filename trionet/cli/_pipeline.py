@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trionet._util._text import counted, printable
+from trionet._util._text import counted, printable, single_line
 from trionet.errors import ConfigError
 
 from .arguments._parser import Subcommands, flag, log_level, option, repeatable
@@ -217,7 +217,7 @@ def print_event(event: Event, *, as_json: bool) -> None:
         print(json.dumps(_document(event)), flush=True)
         return
     for line in _lines(event):
-        print(f"trionet pipeline: {line}", file=sys.stderr, flush=True)
+        print(f"trionet pipeline: {single_line(line)}", file=sys.stderr, flush=True)
 
 
 def _lines(event: Event) -> list[str]:

@@ -19,7 +19,6 @@ import trio
 from .._util._logging import get_logger
 from .._util._off_loop import off_loop
 from .._util._page_cache import CachedFile, is_range_cached, warm_range
-from .._util._text import single_line
 from .._util._wall_clock import now_ms
 from ..errors import TrionetError, WireFormatError
 from ..metrics._request_times import RequestTimes
@@ -108,7 +107,7 @@ class Handlers:
         level = logging.WARNING if now >= self._warns_at else logging.DEBUG
         if level == logging.WARNING:
             self._warns_at = now + 1
-        logger.log(level, "closing %s: %s", request.connection_id, single_line(detail))
+        logger.log(level, "closing %s: %s", request.connection_id, detail)
         return CloseConnection(reason, detail)
 
     def never_waits(self, request: Request) -> bool:
@@ -270,7 +269,7 @@ class Handlers:
                 chunks += _fetched(error, found, COPIED_BYTES_MAX // len(parts))
                 left -= 0 if found is None else found.count
             except OSError as failure:
-                logger.warning("cannot read %s: %s", single_line(str(part.topic)), failure)
+                logger.warning("cannot read %s: %s", part.topic, failure)
                 error = codec.UNKNOWN
                 chunks += _fetched(error, None, 0)
             if error:

@@ -29,7 +29,6 @@ from .._util._descriptors import sync_folder
 from .._util._log_file import LogFile, open_log_file
 from .._util._logging import get_logger
 from .._util._raising import raise_from
-from .._util._text import single_line
 from ..errors import TrionetError
 from ..net.wire._transmission import FileRange
 from ._codec import EARLIEST, LATEST, valid_bytes
@@ -242,7 +241,7 @@ class PartitionLog:
         try:
             following = Segment(self.folder, self.end)
         except OSError as error:
-            logger.warning("cannot begin a segment in %s: %s", single_line(self.folder), error)
+            logger.warning("cannot begin a segment in %s: %s", self.folder, error)
             return False
         self.segments.append(following)
         self._dirty.append(following)

@@ -22,7 +22,7 @@ from .._util._descriptors import descriptor_limit, sync_folder
 from .._util._lock_file import PRIVATE, lock_file
 from .._util._log_file import LogFile, open_log_file
 from .._util._logging import get_logger
-from .._util._text import counted, single_line
+from .._util._text import counted
 from .._util._wall_clock import now_ms
 from ..errors import ConfigError, TrionetError
 from ._codec import RANDOM_PARTITION
@@ -133,7 +133,7 @@ class Topics:
                 continue
             topic, _, number = name.rpartition("-")
             if not (is_legal(topic) and re.fullmatch("0|[1-9][0-9]{0,8}", number)):
-                logger.warning("%s is not a folder TOPIC-PARTITION; ignoring it", single_line(name))
+                logger.warning("%s is not a folder TOPIC-PARTITION; ignoring it", name)
                 continue
             logs = self.logs.setdefault(topic, {})
             logs[int(number)] = self._open(topic, int(number), is_clean=is_clean)
@@ -382,4 +382,4 @@ class Topics:
         except OSError as error:  # the next round tries again
             logger.warning("cannot remove a segment: %s", error)
         if removed:
-            logger.info("removed %s of %s", counted(removed, "segment"), single_line(log.folder))
+            logger.info("removed %s of %s", counted(removed, "segment"), log.folder)

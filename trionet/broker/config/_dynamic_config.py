@@ -94,7 +94,7 @@ class DynamicConfig:
             values, problems = read_settings(static, texts, for_all_brokers=for_all_brokers)
             layers.append(values)
             for problem in problems.values():
-                logger.warning("ignoring an altered setting: %s", single_line(str(problem)))
+                logger.warning("ignoring an altered setting: %s", problem)
             report_ineffective(static, values)
         try:
             return cls(static, *layers)

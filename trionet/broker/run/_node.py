@@ -12,7 +12,6 @@ import attrs
 import trio
 
 from ..._util._logging import get_logger
-from ..._util._text import single_line
 from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor
@@ -299,8 +298,7 @@ def log_failed_authentication(connection: ClosedConnection) -> None:
             "listener %s: authentication of %s failed: %s",
             connection.listener,
             connection.peer,
-            # Parts of the text come from the peer.
-            single_line(connection.detail or connection.reason.value),
+            connection.detail or connection.reason.value,
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..._util._logging import get_logger
-from ..._util._text import single_line
 from ...errors import ConfigError
 from ...net.wire._endpoint import Endpoint
 from ...protocol._config_types import Value
@@ -191,8 +190,8 @@ def log_lockouts(settings: DynamicConfig) -> None:
                     " stop the broker and delete the setting: trionet broker --data DIR"
                     " --delete-altered-setting %s",
                     key,
-                    single_line(str(value)),
-                    single_line(effect),
+                    value,
+                    effect,
                     key,
                 )
 

@@ -6,9 +6,9 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
-from trionet._util._text import nearest
+from trionet._util._text import nearest, single_line
 
 #: Adds one argument, or a few that belong together, to a parser or to a group of its arguments.
 Argument: TypeAlias = "Callable[[Any], object]"
@@ -70,6 +70,10 @@ class Parser(argparse.ArgumentParser):
                 f"{what} {value!r}{nearest(value, names)} (choose from {', '.join(names)})",
             )
         super()._check_value(action, value)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the error, which may quote the name of a file, and exit."""
+        super().error(single_line(message))
 
     def format_help(self) -> str:
         """Return the help text, which ends with examples."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from trionet._util._text import printable
+from trionet._util._text import printable, single_line
 from trionet.errors import ConfigError
 
 from ._sources import AUTO, FORMATS, Kind, Source, open_sources
@@ -90,7 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except OSError as error:
         about = f"{printable(str(error.filename))}: " if error.filename else ""
-        print(f"trionet decode: {about}{error.strerror or error}", file=sys.stderr)
+        print(
+            f"trionet decode: {about}{single_line(error.strerror or str(error))}", file=sys.stderr
+        )
         return 2
 
 
