@@ -30,6 +30,8 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "metrics.listener": "http://127.0.0.1:0",
 }
+#: The views that list names of all strangers.
+NAMES = {"connections", "groups", "transactions"}
 #: Commands that print a table, JSON or CSV.
 TABLES = (
     "topics list",
@@ -40,18 +42,17 @@ TABLES = (
     "groups describe -r .*",
     "groups describe -r .* --only members",
     "configs list",
-    "configs describe client-metrics",
     "configs describe broker 0 --all --synonyms --documentation",
     "cluster describe --features --quorum",
     "cluster log-dirs --partitions",
     "transactions list",
     "transactions find-hanging --broker-id 0",
 )
-#: Commands that print records.
+#: Commands that print records, whose lines are theirs.
 RECORDS = (
-    "consume orders -e",
-    "consume orders -e --json",
-    "consume orders -e -f %t:%k:%s:%h\\n",
+    "consume hostile -e",
+    "consume hostile -e --json",
+    "consume hostile -e -f %t:%k:%s:%h\\n",
     "consume log-results -e",
 )
 
@@ -104,17 +105,24 @@ def complaints(only: str) -> Iterator[tuple[str, list[str]]]:
             for name, words in commands(address, folder):
                 if only in name:
                     shown = terminal_output([*TRIONET, *words], SAME_TRIONET)
-                    yield name, [*leaks(shown), *(["not run"] if "usage: trionet" in shown else [])]
+                    yield name, _complaints(shown, is_of_records=name in RECORDS)
             for view in VIEWS:
                 if only in f"screen {view.name}":
                     yield f"screen {view.name}", raw_payloads(_screen(address, view.name))
         yield "the broker's log", leaks(log.read_text("utf-8", "surrogateescape"))
 
 
+def _complaints(shown: str, *, is_of_records: bool) -> list[str]:
+    if "usage: trionet" in shown:
+        return ["not run"]
+    return [each for each in leaks(shown) if not (is_of_records and each.startswith(FORGED))]
+
+
 def _screen(address: str, view: str) -> str:
     command = [*TRIONET, "dashboard", address, "--view", view, "--refresh", "0.2"]
-    # Something of its data is there, or it says that there is none.
-    return terminal_output(command, SAME_TRIONET, keys="qy", after=address.rpartition(":")[2])
+    # A name that a stranger has chosen is there, or else the first frame.
+    after = "p0" if view in NAMES else address.rpartition(":")[2]
+    return terminal_output(command, SAME_TRIONET, keys="qy", after=after)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,31 +11,26 @@ import trio
 
 from support import crowd
 from support.escapes import ON_THE_WIRE
-from trionet import open_admin
-from trionet.client.admin import (
-    Admin,
-    ConfigResource,
-    ConfigResourceType,
-)
+from trionet import open_producer
 from trionet.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from trionet.testing import open_raw_peer
 
 
 async def main(address: str) -> None:
     """Come to a broker, and stay."""
-    async with open_admin(address) as admin:
-        for name in ON_THE_WIRE:
-            await _administer(admin, name)
     async with trio.open_nursery() as nursery:
         for name in ON_THE_WIRE:
             await nursery.start(_join, address, name)
+        await _write(address)
         await crowd.main(address, 1, ON_THE_WIRE)
 
 
-async def _administer(admin: Admin, name: str) -> None:
-    """Have a subscription to metrics of this name, and an error that quotes it."""
-    metrics = ConfigResource(ConfigResourceType.CLIENT_METRICS, name)
-    await admin.configs.alter({metrics: {"metrics": name, "match": f"client_id={name}"}})
+async def _write(address: str) -> None:
+    """Have records whose keys, values and headers are hostile, once their topic is there."""
+    async with open_producer(address) as producer:
+        for name in ON_THE_WIRE:
+            data = name.encode()
+            await producer.send("hostile", data, key=data, headers=[(name, data)])
 
 
 async def _join(address: str, name: str, *, task_status: trio.TaskStatus[None]) -> None:
