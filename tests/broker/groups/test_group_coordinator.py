@@ -302,7 +302,7 @@ async def test_no_member_is_silent_while_no_node_can_hear(autojump_clock: MockCl
         await it.commit(("t", 0, 5)).answer()
         it.coordinator.hand_over(lambda _: None)
         await trio.sleep(3600)
-        it.coordinator.expire_offsets(1)
+        await it.coordinator.expire_offsets(1)
         assert GroupState.STABLE is it.state()
 
         it.coordinator.hand_over(lambda _: it.coordinator)
@@ -385,12 +385,12 @@ async def test_the_retention_of_an_empty_group_goes_on_at_the_next_node(
 
         there = next_node(it)
         await trio.sleep(40_000)
-        there.coordinator.expire_offsets(86_400_000)
+        await there.coordinator.expire_offsets(86_400_000)
         await it.writes.flush()
         assert {("t", 0): 5} == there.offsets()
 
         await trio.sleep(7_000)
-        there.coordinator.expire_offsets(86_400_000)
+        await there.coordinator.expire_offsets(86_400_000)
         await it.writes.flush()
         assert {} == there.offsets()
         assert there.state() is None
@@ -483,7 +483,7 @@ def path(tmp_path: Path) -> str:
 
 async def expire(it: Coordinating) -> None:
     """One round, with a retention of a day."""
-    it.coordinator.expire_offsets(DAY_MS)
+    await it.coordinator.expire_offsets(DAY_MS)
     await it.writes.flush()
 
 

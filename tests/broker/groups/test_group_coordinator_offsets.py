@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from support.coordinating import NO_MEMBER, Asked, Coordinating, coordinating
 from support.groups import RANGE
 from trionet.broker.groups._committed_offsets import CommittedOffset
 from trionet.broker.groups._group import GroupState
+from trionet.broker.groups._group_coordinator import GROUPS_AT_ONCE
+from trionet.broker.groups._group_timeouts import TIMEOUTS_AT_ONCE
 from trionet.broker.groups._members import Caller
 from trionet.broker.storage._database import DATABASE_NAME
 from trionet.protocol import error_codes
@@ -266,7 +270,7 @@ def clock(autojump_clock: MockClock) -> MockClock:
 
 async def expire(it: Coordinating) -> None:
     """One round, with a retention of a day."""
-    it.coordinator.expire_offsets(DAY_MS)
+    await it.coordinator.expire_offsets(DAY_MS)
     await wait_all_tasks_blocked()
 
 
@@ -411,7 +415,7 @@ async def test_an_offset_that_is_just_being_stored_keeps_its_group(clock: MockCl
     """It will be acknowledged, so it must not go with a group that looks empty without it."""
     async with coordinating() as it:
         asked = it.commit(("t", 0, 5))
-        it.coordinator.expire_offsets(DAY_MS)
+        await it.coordinator.expire_offsets(DAY_MS)
 
         assert 0 == await asked.answer()
         await wait_all_tasks_blocked()
@@ -423,7 +427,7 @@ async def test_nor_does_it_go_in_the_place_of_an_old_one(clock: MockClock) -> No
         await it.commit(("t", 0, 5), ("t", 1, 6)).answer()
         await trio.sleep(DAY)
         asked = it.commit(("t", 0, 7))
-        it.coordinator.expire_offsets(DAY_MS)
+        await it.coordinator.expire_offsets(DAY_MS)
 
         assert 0 == await asked.answer()
         await wait_all_tasks_blocked()
@@ -437,7 +441,7 @@ async def test_a_group_that_is_being_deleted_is_left_alone(clock: MockClock) -> 
         await it.commit(("t", 0, 5)).answer()
         await trio.sleep(DAY)
         deleted = it.delete()
-        it.coordinator.expire_offsets(DAY_MS)
+        await it.coordinator.expire_offsets(DAY_MS)
 
         assert 0 == await deleted.answer()
         await wait_all_tasks_blocked()
@@ -534,7 +538,7 @@ async def test_a_group_that_has_pending_offsets_only_is_kept(clock: MockClock) -
 async def test_one_that_is_just_being_stored_keeps_its_group(clock: MockClock) -> None:
     async with coordinating() as it:
         asked = pend(it, ("t", 0, 5))
-        it.coordinator.expire_offsets(DAY_MS)
+        await it.coordinator.expire_offsets(DAY_MS)
 
         assert 0 == await asked.answer()
         assert GroupState.EMPTY is it.state()
@@ -559,3 +563,57 @@ async def test_after_a_restart_a_group_with_pending_offsets_only_is_there(tmp_pa
         await end(it, is_commit=True)
 
         assert {("t", 0): 5} == it.offsets()
+
+
+@asynccontextmanager
+async def most_at_once(count: Callable[[], int]) -> AsyncIterator[list[int]]:
+    """By how much a count has changed at most while another task waited for its turn."""
+    changes = [0]
+
+    async def watch(*, task_status: trio.TaskStatus[None]) -> None:
+        last = count()
+        task_status.started()
+        while True:
+            await trio.lowlevel.checkpoint()
+            now = count()
+            changes[0] = max(changes[0], abs(now - last))
+            last = now
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(watch)
+        yield changes
+        nursery.cancel_scope.cancel()
+
+
+async def test_groups_that_expire_at_the_same_time_do_not_hold_the_loop() -> None:
+    groups = 5 * GROUPS_AT_ONCE
+    async with coordinating() as it:
+        for number in range(groups):
+            await it.commit(("t", 0, 5), group=f"g{number}", expires_at_ms=1).answer()
+
+        def dead() -> int:
+            states = [group.state for group in it.coordinator.groups.values()]
+            return groups - len(states) + states.count(GroupState.DEAD)
+
+        async with most_at_once(dead) as changes:
+            await it.coordinator.expire_offsets(DAY_MS)
+        await it.writes.flush()
+
+        assert {} == it.coordinator.groups
+        assert changes[0] <= 2 * GROUPS_AT_ONCE  # trio may take tasks in another order each time
+
+
+async def test_sessions_that_end_at_the_same_time_do_not_hold_the_loop(
+    mock_clock: MockClock,
+) -> None:
+    async with coordinating() as it:
+        for number in range(10 * TIMEOUTS_AT_ONCE):
+            await it.stable(group=f"g{number}", session=10.0)
+        groups = list(it.coordinator.groups.values())
+
+        async with most_at_once(lambda: sum(len(each.members) for each in groups)) as changes:
+            mock_clock.jump(10.1)
+            while any(group.members for group in groups):
+                await trio.lowlevel.checkpoint()
+
+        assert changes[0] <= 2 * TIMEOUTS_AT_ONCE

@@ -25,6 +25,7 @@ import random
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import trio
 
@@ -46,6 +47,10 @@ from ._pending_offsets import PendingOffsets
 from ._stored_group import inherited, record_bytes, restored, snapshot
 
 logger = get_logger("trionet.broker")
+
+
+GROUPS_AT_ONCE: Final = 100
+"""How many groups are checked for expired offsets before other tasks run."""
 
 
 class GroupCoordinator:
@@ -411,38 +416,43 @@ class GroupCoordinator:
 
         self._store.delete_group(group.id, stored)
 
-    def expire_offsets(self, retention_ms: int) -> None:
-        """Delete expired offsets, and empty groups without offsets.
+    async def expire_offsets(self, retention_ms: int) -> None:
+        """Delete expired offsets, and empty groups without offsets. Other tasks run in between.
 
         (KIP-211; Kafka: cleanupExpiredOffsets.) Pending offsets keep their group, and also the
         committed offset of their partition, which is needed if the transaction is aborted.
         """
-        now_ms = self._now_ms()
-        for group in list(self.groups.values()):
+        await trio.lowlevel.checkpoint()
+        for number, group in enumerate(list(self.groups.values()), 1):
+            if number % GROUPS_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
             is_changing = self._store.commits[group.id] or group.state is GroupState.DEAD
-            if is_changing or self._timers.is_suspended(group.id):
-                continue
-            offsets = self.offsets.of(group.id)
-            pending = self.pending.of(group.id)
-            is_empty = group.state is GroupState.EMPTY
-            is_stable = group.state is GroupState.STABLE
-            empty_since_ms = None
-            if is_empty and group.protocol_type is not None:
-                empty_since_ms = now_ms - int((trio.current_time() - group.changed_at) * 1000)
-            due = expired(
-                offsets,
-                now_ms,
-                retention_ms,
-                empty_since_ms=empty_since_ms,
-                # During a rebalance, the subscriptions may change.
-                in_use=subscribed_topics(group) if is_empty or is_stable else None,
-                pending=pending,
-            )
-            is_unused = len(due) == len(offsets) and not pending
-            if is_empty and is_unused and not group.members.pending:
-                self._delete(group, _ignore_error)
-            elif due:
-                self.delete_offsets(group.id, due, _ignore_error)
+            is_here = self.groups.get(group.id) is group
+            if is_here and not is_changing and not self._timers.is_suspended(group.id):
+                self._expire_offsets_of(group, self._now_ms(), retention_ms)
+
+    def _expire_offsets_of(self, group: Group, now_ms: int, retention_ms: int) -> None:
+        offsets = self.offsets.of(group.id)
+        pending = self.pending.of(group.id)
+        is_empty = group.state is GroupState.EMPTY
+        is_stable = group.state is GroupState.STABLE
+        empty_since_ms = None
+        if is_empty and group.protocol_type is not None:
+            empty_since_ms = now_ms - int((trio.current_time() - group.changed_at) * 1000)
+        due = expired(
+            offsets,
+            now_ms,
+            retention_ms,
+            empty_since_ms=empty_since_ms,
+            # During a rebalance, the subscriptions may change.
+            in_use=subscribed_topics(group) if is_empty or is_stable else None,
+            pending=pending,
+        )
+        is_unused = len(due) == len(offsets) and not pending
+        if is_empty and is_unused and not group.members.pending:
+            self._delete(group, _ignore_error)
+        elif due:
+            self.delete_offsets(group.id, due, _ignore_error)
 
     def close(self) -> None:
         """Fail waiting calls and all later joins and syncs with COORDINATOR_NOT_AVAILABLE."""

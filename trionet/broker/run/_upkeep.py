@@ -175,9 +175,9 @@ async def _expire_producers(cluster: Cluster) -> None:
 
 
 async def _expire_offsets(cluster: Cluster) -> None:
-    for node in cluster.nodes.values():
-        node.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
-    await trio.lowlevel.checkpoint()
+    for node in list(cluster.nodes.values()):
+        retention_ms = cluster.config.integer("offsets.retention.minutes") * 60_000
+        await node.groups.expire_offsets(retention_ms)
 
 
 async def _retry_markers(cluster: Cluster) -> None:
