@@ -181,6 +181,49 @@ def test_after_what_is_no_http_the_connection_closes() -> None:
     assert exchange.must_close
 
 
+@pytest.mark.parametrize("size", ["Content-Length: 0", "Content-Length: 5", "X: none"])
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_proxy_and_this_server_cannot_disagree_where_a_request_ends(
+    size: str, version: str
+) -> None:
+    """RFC 9112, 6.1: what a proxy takes for a body must not be served as another request."""
+    for headers in ((size, "Transfer-Encoding: chunked"), ("Transfer-Encoding: chunked", size)):
+        exchange = HttpExchange(RULES)
+        exchange.receive(get("/", "Host: 127.0.0.1", *headers, version=version))
+        exchange.receive(b"0\r\n\r\n" + get("/smuggled"))
+
+        with pytest.raises(Refused) as refused:
+            exchange.next_request()
+        response, _ = read(exchange.send(refused.value.response))
+
+        assert HTTPStatus.REQUEST_ENTITY_TOO_LARGE == response.status_code
+        assert (b"connection", b"close") in response.headers
+        assert exchange.must_close
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Content-Length: 0\r\nContent-Length: 5",
+        "Content-Length: 0, 5",
+        "Content-Length : 0",
+        "Content-Length: +0",
+        "Content-Length: -1",
+        "X: a\rContent-Length: 5",
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding : chunked",
+        "Transfer-Encoding: \x0bchunked",
+    ],
+)
+def test_a_request_whose_end_is_not_certain_closes_the_connection(header: str) -> None:
+    exchange = HttpExchange(RULES)
+    exchange.receive(get("/", "Host: 127.0.0.1", header) + get("/smuggled"))
+
+    with pytest.raises(Refused):
+        exchange.next_request()
+    assert exchange.must_close
+
+
 def test_what_is_no_http_after_a_head_gets_a_response_with_a_body() -> None:
     exchange = HttpExchange(RULES)
     exchange.receive(get(method="HEAD") + b"hello\r\n\r\n")
