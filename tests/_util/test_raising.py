@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import traceback
+import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -29,6 +31,19 @@ def test_cause_is_kept_and_nothing_beside_it(cause: Exception | None) -> None:
 
     assert cause is found.value.__cause__
     assert found.value.__suppress_context__
+
+
+def test_an_error_is_freed_without_a_garbage_collection() -> None:
+    freed: list[str] = []
+    gc.disable()
+    try:
+        try:
+            raise_from(DisconnectedError("no"), OSError("disk"))
+        except DisconnectedError as error:
+            weakref.finalize(error, freed.append, "error")
+        assert ["error"] == freed
+    finally:
+        gc.enable()
 
 
 def test_who_raises_an_error_again_changes_no_others() -> None:

@@ -16,7 +16,12 @@ E = TypeVar("E", bound=Exception)
 
 def raise_from(error: Exception, cause: BaseException | None) -> NoReturn:
     """Raise an error from a cause, which ``raise ... from`` loses when compiled by mypyc."""
-    raise error from cause
+    try:
+        raise error from cause
+    finally:
+        # The error's traceback has this frame: with the error in it, only a collection of cycles
+        # would free both, and all that the callers' frames refer to, such as a connection.
+        del error, cause
 
 
 def again(error: E) -> E:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from .._util._raising import again
 from ..errors import LocalProtocolError
 from ._authenticator import Authenticator, Initiator, Step
 from ._channel_state import ChannelState, Muting, checked, first_state
@@ -372,7 +373,9 @@ class Channel:
         if not staged:
             self.has_staged = False
             if error is not None:
-                raise error
+                # A copy: the traceback of the decoder's own would lead back to this channel, and
+                # only a collection of cycles would free both.
+                raise again(error)
             return None
         frame = staged.popleft()
         self.has_staged = bool(staged) or error is not None
