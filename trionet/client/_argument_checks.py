@@ -23,6 +23,9 @@ OFFSET_MAX: Final = 2**63 - 2
 EPOCH_MAX: Final = 2**31 - 1
 """The largest epoch in the protocol."""
 
+TOPIC_LENGTH_MAX: Final = 249
+"""The maximum length of a topic name (Kafka: Topic.MAX_NAME_LENGTH)."""
+
 _NO_EPOCH: Final = -1
 
 # Collections.

@@ -76,6 +76,15 @@ def test_pattern_matches_whole_names(subscriptions: SubscriptionState) -> None:
     assert not subscriptions.subscribe_matching(["log-2", "log-1"])
 
 
+def test_a_pattern_does_not_match_what_is_too_long_for_a_topic(
+    subscriptions: SubscriptionState,
+) -> None:
+    subscriptions.subscribe_pattern(re.compile("a*"))
+
+    assert subscriptions.subscribe_matching(["a" * 249, "a" * 250])
+    assert {"a" * 249} == subscriptions.topics
+
+
 def test_metadata_followed(subscriptions: SubscriptionState) -> None:
     assert frozenset() == subscriptions.metadata_topics
     subscriptions.assign([A0, B0])

@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from ..._argument_checks import TOPIC_LENGTH_MAX
 from ..._topic_partition import EVENTS, TopicPartition
 from ...network._cluster import Cluster
 from ..records._chunk import FetchPosition
@@ -94,7 +95,10 @@ class SubscriptionState:
 
     def matches(self, topic: str) -> bool:
         """Whether a topic matches the pattern; False without a pattern."""
-        return self.pattern is not None and self.pattern.fullmatch(topic) is not None
+        # A name that no topic can have, which a broker may make up, can take a pattern very long.
+        if self.pattern is None or len(topic) > TOPIC_LENGTH_MAX:
+            return False
+        return self.pattern.fullmatch(topic) is not None
 
     def assign(self, partitions: Iterable[TopicPartition]) -> bool:
         """Assign exactly these partitions; partitions that stay assigned keep their positions.

@@ -9,16 +9,14 @@ before a batch call, since checking every field of a record takes longer than ap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from ...._util._raising import raise_from
 from ....protocol.records._batch import Bytes
 from ....protocol.records._types import Headers
+from ..._argument_checks import TOPIC_LENGTH_MAX
 
 T = TypeVar("T")
-
-#: The maximum length of a topic name (Kafka: Topic.MAX_NAME_LENGTH).
-TOPIC_LENGTH_MAX: Final = 249
 
 
 def check_topic(topic: object) -> None:
