@@ -23,7 +23,7 @@ from protocol.kio_values import (
 )
 from trionet.protocol.unrolling._layout import CODES, Field, Struct
 
-_BITS = {"b": 8, "h": 16, "H": 16, "i": 32, "q": 64}
+_BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 
 
 def random_message(struct: Struct, module: types.ModuleType, rng: random.Random) -> Any:
@@ -53,6 +53,8 @@ def _random_value(field: Field, module: types.ModuleType, rng: random.Random) ->
         return rng.choice((bytes(16), rng.randbytes(16)))
     if field.kind == "float64":
         return rng.choice((0.0, -1.0, 1e308))
+    if field.kind == "uint16":
+        return random_integer(17, rng) & 0xFFFF
     return random_integer(_BITS[CODES[field.kind]], rng)
 
 

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 
-from responses.programs import PROGRAMS
-from responses.run import Outcome, run
+from responses.run import PROGRAMS, Outcome, run
 
 RESPONSES = 20_000
 _PROGRESS_SECONDS = 20.0

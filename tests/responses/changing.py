@@ -81,19 +81,31 @@ def change_response(
     if kind < 0.05:
         return Change(mutate(body, rng), f"{name}: bytes")
     layout = response_layout(codec)
-    if kind < 0.1 and not kept:
-        module = importlib.import_module(f"trionet.protocol.messages.{APIS[codec.api_key][0]}")
-        return Change(_encoded(codec, random_message(layout, module, rng)), f"{name}: everything")
+    if kind < 0.1 and not (kept and has_any(layout, kept)):
+        return any_response(codec, rng)
     message = codec.decode_response(body, 0)
     for _, owner, field in _places(layout, message, ""):
         if isinstance(records := getattr(owner, field.name), memoryview):
             setattr(owner, field.name, bytes(records))  # a view has no deep copy
     made = []
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        places = [each for each in _places(layout, message, "") if each.field.name not in kept]
+        places = _changeable(layout, message, kept)
         if places:
-            made.append(_change(rng.choice(places), rng))
-    return Change(_encoded(codec, message), f"{name}: {', '.join(made)}")
+            made.append(_change(rng.choice(places), rng, kept))
+    return Change(encoded_response(codec, message), f"{name}: {', '.join(made)}")
+
+
+def has_any(layout: Struct, names: Collection[str]) -> bool:
+    """Whether a message has a field with one of these names."""
+    return any(field.name in names for each in layout.inner_first() for field in each.fields)
+
+
+def any_response(codec: ApiVersionCodec, rng: random.Random) -> Change:
+    """A response with every field random."""
+    module = importlib.import_module(f"trionet.protocol.messages.{APIS[codec.api_key][0]}")
+    message = random_message(response_layout(codec), module, rng)
+    description = f"{codec.name} v{codec.version}: everything"
+    return Change(encoded_response(codec, message), description)
 
 
 def response_layout(codec: ApiVersionCodec) -> Struct:
@@ -103,7 +115,8 @@ def response_layout(codec: ApiVersionCodec) -> Struct:
     return response.versions[codec.version]
 
 
-def _encoded(codec: ApiVersionCodec, message: Any) -> bytes:
+def encoded_response(codec: ApiVersionCodec, message: Any) -> bytes:
+    """The bytes of a response without its header."""
     chunks: list[Chunk] = []
     codec.encode_response(message, chunks)
     return b"".join(bytes(each) for each in chunks if isinstance(each, bytes | memoryview))
@@ -123,15 +136,19 @@ def _places(layout: Struct, owner: Any, path: str) -> Iterator[Place]:
             yield from _places(field.struct, each, f"{at}[{number}]")
 
 
-def _change(place: Place, rng: random.Random) -> str:
+def _changeable(layout: Struct, owner: Any, kept: Collection[str]) -> list[Place]:
+    return [each for each in _places(layout, owner, "") if each.field.name not in kept]
+
+
+def _change(place: Place, rng: random.Random, kept: Collection[str] = ()) -> str:
     path, owner, field = place
+    value = getattr(owner, field.name)
     if field.array:
-        change = _array
+        value = _array(field, value, rng, kept)
     elif field.struct is not None:
-        change = _struct
+        value = _struct(field, value, rng, kept)
     else:
-        change = _value
-    value = change(field, getattr(owner, field.name), rng)
+        value = _value(field, value, rng)
     setattr(owner, field.name, value)
     return f"{path} = {_shortened(value)}"
 
@@ -141,7 +158,9 @@ def _shortened(value: object) -> str:
     return text if len(text) < 80 else f"{text[:60]}... ({len(text)})"
 
 
-def _array(field: Field, value: list[Any] | None, rng: random.Random) -> list[Any] | None:
+def _array(
+    field: Field, value: list[Any] | None, rng: random.Random, kept: Collection[str]
+) -> list[Any] | None:
     """Without some, with some twice, in another order, with one that is changed."""
     found = list(value or [])
     made: list[Callable[[], list[Any] | None]] = [list]
@@ -157,24 +176,26 @@ def _array(field: Field, value: list[Any] | None, rng: random.Random) -> list[An
             lambda: [each for each in found if each is not one],
             lambda: found[::-1],
             lambda: rng.sample(found, len(found)),
-            lambda: _with_another(field, found, one, rng),
+            lambda: _with_another(field, found, one, rng, kept),
         ]
     return rng.choice(made)()
 
 
-def _with_another(field: Field, found: list[Any], one: Any, rng: random.Random) -> list[Any]:
+def _with_another(
+    field: Field, found: list[Any], one: Any, rng: random.Random, kept: Collection[str]
+) -> list[Any]:
     if field.struct is None:
         return [_value(field, one, rng) if each is one else each for each in found]
     another = copy.deepcopy(one)
-    _change(rng.choice(list(_places(field.struct, another, ""))), rng)
+    _change(rng.choice(_changeable(field.struct, another, kept)), rng, kept)
     return [*found, another]
 
 
-def _struct(field: Field, value: Any, rng: random.Random) -> Any:
+def _struct(field: Field, value: Any, rng: random.Random, kept: Collection[str]) -> Any:
     if field.nullable and rng.random() < 0.5:
         return None
     if value is not None and field.struct is not None:
-        _change(rng.choice(list(_places(field.struct, value, ""))), rng)
+        _change(rng.choice(_changeable(field.struct, value, kept)), rng, kept)
     return value
 
 

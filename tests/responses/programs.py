@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import trio
@@ -21,6 +22,7 @@ from trionet import (
     open_admin,
     open_consumer,
     open_producer,
+    open_reader,
 )
 from trionet.client.admin import (
     AclFilter,
@@ -69,10 +71,12 @@ class Scene:
     Attributes:
         network: where its clients are.
         rng: decides about its settings.
+        settings: of each client: :data:`SOON`, and how it authenticates.
     """
 
     network: MemoryNetwork
     rng: random.Random
+    settings: dict[str, object]
 
 
 Program: TypeAlias = Callable[[Scene], Awaitable[None]]
@@ -101,7 +105,7 @@ async def producing(scene: Scene) -> None:
     """One record after the other, several at once, with keys and without."""
     rng = scene.rng
     settings = {
-        **SOON,
+        **scene.settings,
         "delivery.timeout.ms": 3_000,
         "max.block.ms": 2_000,
         "linger.ms": rng.choice((0, 5)),
@@ -133,13 +137,13 @@ async def enqueued(producer: Producer, topic: str, value: bytes) -> None:
 async def transacting(scene: Scene) -> None:
     """Transactions that commit, abort, and take the offsets of a consumer with them."""
     settings = {
-        **SOON,
+        **scene.settings,
         "transactional.id": "id",
         "delivery.timeout.ms": 2_000,
         "max.block.ms": 2_000,
         "linger.ms": 0,
     }
-    reads = {**SOON, "group.id": GROUP, "enable.auto.commit": False}
+    reads = {**scene.settings, "group.id": GROUP, "enable.auto.commit": False}
 
     async def transfer() -> None:
         async with producer.transaction():
@@ -174,9 +178,10 @@ async def transacting(scene: Scene) -> None:
 # Consumers.
 
 
-def reading(rng: random.Random) -> dict[str, object]:
+def reading(scene: Scene) -> dict[str, object]:
+    rng = scene.rng
     return {
-        **SOON,
+        **scene.settings,
         "auto.offset.reset": rng.choice(("earliest", "earliest", "latest", "none")),
         "isolation.level": rng.choice(("read_committed", "read_uncommitted")),
         "max.partition.fetch.bytes": rng.choice((100, 1_048_576)),
@@ -212,7 +217,7 @@ class Reader:
 
 async def consuming(scene: Scene) -> None:
     """Assigned partitions, which are also asked about."""
-    settings = reading(scene.rng)
+    settings = reading(scene)
     async with open_consumer(ADDRESS, settings, network=scene.network) as consumer:
         reader = Reader(consumer)
         names = places()
@@ -233,7 +238,7 @@ async def grouping(scene: Scene) -> None:
     """Two members, of which one comes later; offsets are committed by them and by hand."""
     rng = scene.rng
     settings = {
-        **reading(rng),
+        **reading(scene),
         "group.id": GROUP,
         "heartbeat.interval.ms": 200,
         "auto.commit.interval.ms": 500,
@@ -265,7 +270,7 @@ async def grouping(scene: Scene) -> None:
 
 async def subscribing(scene: Scene) -> None:
     """A group of one that subscribes to a pattern."""
-    settings = {**reading(scene.rng), "group.id": GROUP, "heartbeat.interval.ms": 200}
+    settings = {**reading(scene), "group.id": GROUP, "heartbeat.interval.ms": 200}
 
     async def live() -> None:
         async with open_consumer(ADDRESS, settings, network=scene.network) as consumer:
@@ -276,12 +281,32 @@ async def subscribing(scene: Scene) -> None:
     await tried(live, LIFE_SECONDS)
 
 
+async def reading_ranges(scene: Scene) -> None:
+    """Topics that are read from one place to another, without a group."""
+    settings = {**reading(scene), "auto.offset.reset": "earliest"}
+
+    async def read(**arguments: Any) -> None:
+        async with open_reader(
+            ADDRESS, arguments.pop("topics"), settings, network=scene.network, **arguments
+        ) as reader:
+            await Reader(reader).read_batches()
+
+    at = datetime.fromtimestamp(1, UTC)
+    for arguments in (
+        {"topics": [TOPIC, OTHER]},
+        {"topics": TOPIC, "start": -2},
+        {"topics": TOPIC, "start": at, "end": -1},
+        {"topics": OTHER, "start": 2, "end": 5, "partitions": [1]},
+    ):
+        await tried(partial(read, **arguments))
+
+
 # Admin clients.
 
 
 async def administering(scene: Scene) -> None:
     """Some of all calls."""
-    settings = {**SOON, "default.api.timeout.ms": 1_500}
+    settings = {**scene.settings, "default.api.timeout.ms": 1_500}
     async with open_admin(ADDRESS, settings, network=scene.network) as admin:
         calls = calls_of(admin)
         for call in scene.rng.sample(calls, 14):
@@ -375,15 +400,13 @@ async def requesting(scene: Scene) -> None:
         nursery.cancel_scope.cancel()
 
 
-PROGRAMS: dict[str, Program] = {
-    each.__name__: each
-    for each in (
-        producing,
-        transacting,
-        consuming,
-        grouping,
-        subscribing,
-        administering,
-        requesting,
-    )
-}
+ALL: tuple[Program, ...] = (
+    producing,
+    transacting,
+    consuming,
+    grouping,
+    subscribing,
+    reading_ranges,
+    administering,
+    requesting,
+)

@@ -19,19 +19,23 @@ import trio
 from fuzz.blind import at_most
 from responses.programs import (
     ADDRESS,
+    ALL,
     OTHER,
     PARTITIONS,
-    PROGRAMS,
     RECORDS,
+    SOON,
     TOPIC,
+    Program,
     Scene,
     tried,
 )
 from responses.proxy import open_proxy
+from responses.spark import spark
 from support.complaints import Complaints
 from trionet import open_broker
-from trionet.testing import MemoryNetwork, control, run_virtual
+from trionet.testing import MemoryNetwork, NetworkFaults, control, run_virtual
 
+PROGRAMS: dict[str, Program] = {each.__name__: each for each in (*ALL, spark)}
 BROKER = "10.0.0.1:9092"
 SETTINGS = {
     "listeners": f"PLAINTEXT://{BROKER}",
@@ -40,6 +44,19 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "log.retention.check.interval.ms": "3600000",
 }
+#: Of the network: without any, time would stand still for a client whose requests all get a response
+#: at once, and which asks again.
+DELAYS = (0.001, 0.002)
+#: One program in five has to authenticate, also again and again.
+SECURED_SHARE = 0.2
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+AUTHENTICATING = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": f'{JAAS} username="me" password="secret";',
+}
+#: These have settings of another kind.
+UNSECURED = {"requesting", "spark"}
 #: For how long, of the processor's time, one step of a task may hold the loop.
 STEP_SECONDS_MAX = 0.05
 #: By how much a program's memory may grow beyond what it needs with good responses.
@@ -139,6 +156,9 @@ async def live(
 ) -> None:
     """A broker, the host before it, and the program."""
     rng = random.Random(f"{name} {outcome.seed}")
+    network.faults = NetworkFaults(delay_seconds=DELAYS)
+    is_secured = name not in UNSECURED and rng.random() < SECURED_SHARE
+    settings = {**SOON, **AUTHENTICATING} if is_secured else SOON
     async with open_broker(SETTINGS, network=network) as broker:
         kit = control(broker)
         for topic in (TOPIC, OTHER):
@@ -147,22 +167,30 @@ async def live(
                 for _ in range(2):
                     records = [{"partition": partition, "value": b"v"}] * (RECORDS // 2)
                     await kit.seed(topic, records)
-        async with open_proxy(network, ADDRESS, BROKER, rng, kept) as proxy:
+        async with open_proxy(network, ADDRESS, BROKER, rng, kept, is_secured=is_secured) as proxy:
             outcome.changes = proxy.changes
             watch.begin()
             trio.lowlevel.add_instrument(watch)
             try:
-                scene = Scene(network, rng)
+                scene = Scene(network, rng, settings)
                 with trio.fail_after(LIFE_SECONDS_MAX):
                     await tried(partial(PROGRAMS[name], scene), LIFE_SECONDS_MAX)
             finally:
                 trio.lowlevel.remove_instrument(watch)
 
 
+class Faults(Complaints):
+    """Errors without a traceback are what a user is told, such as a wrong password."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            super().emit(record)
+
+
 @contextmanager
 def complaints(outcome: Outcome) -> Iterator[None]:
     """What is logged as a fault of our own is a find."""
-    logger, handler = logging.getLogger("trionet"), Complaints()
+    logger, handler = logging.getLogger("trionet"), Faults()
     before, logger.propagate = logger.propagate, False
     logger.addHandler(handler)
     try:

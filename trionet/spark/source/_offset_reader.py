@@ -27,7 +27,7 @@ from ...client.consumer._settings import ConsumerSettings, consumer_settings
 from ...client.network._kafka_client import KafkaClient
 from ...client.network._open_client import keep_polling, open_kafka_client, until_connected
 from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
-from ...net._network import SYSTEM
+from ...net._network import SYSTEM, Network
 from ...protocol import error_codes
 from .._client_options import BOOTSTRAP_SERVERS, config_of, warn_once
 from .._first_response import with_first_response
@@ -133,11 +133,14 @@ def _key(settings: Mapping[str, str]) -> Hashable:
 
 
 @asynccontextmanager
-async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[SourceClient]:
+async def open_source_client(
+    settings: Mapping[str, str], *, network: Network = SYSTEM
+) -> AsyncIterator[SourceClient]:
     """Open a client for the duration of a block.
 
     Args:
         settings: consumer settings, including ``bootstrap.servers``.
+        network: opens connections.
 
     Raises:
         ConfigError: the settings conflict with each other.
@@ -152,10 +155,12 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
         retry=settings_of_consumer.client.metadata.retry,
         unknown_topic_seconds=UNKNOWN_TOPIC_SECONDS,
     )
-    async with open_kafka_client(servers, settings_of_consumer.client, kind="consumer") as client:
+    async with open_kafka_client(
+        servers, settings_of_consumer.client, network=network, kind="consumer"
+    ) as client:
         client.metadata.allow_auto_topic_creation = False
         client.background.start_soon(keep_polling, client)
-        calls = Calls(client, of_admin, SYSTEM.rng)
+        calls = Calls(client, of_admin, network.rng)
         yield SourceClient(client, TopicCalls(calls), PartitionCalls(calls), settings_of_consumer)
 
 
