@@ -44,8 +44,8 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "log.retention.check.interval.ms": "3600000",
 }
-#: Of the network: without any, time would stand still for a client whose requests all get a response
-#: at once, and which asks again.
+#: Of the network: without any, time would stand still for a client whose requests all get a
+#: response at once, and which asks again.
 DELAYS = (0.001, 0.002)
 #: One program in five has to authenticate, also again and again.
 SECURED_SHARE = 0.2

@@ -10,7 +10,7 @@ from typing import Final, final
 import trio
 
 from ..._util._raising import again
-from ...errors import ApiError, ConfigError, TrionetError
+from ...errors import ApiError, ConfigError, TrionetError, WireFormatError
 from ...protocol import error_codes
 from .._argument_checks import (
     checked_epoch,
@@ -560,7 +560,14 @@ class Consumer(NotCopied):
         found = await self._offset_fetcher.fetch(
             dict.fromkeys(topic_partitions(partitions), timestamp)
         )
-        return {each: found_at.offset for each, found_at in found.items() if found_at is not None}
+        ends: dict[TopicPartition, int] = {}
+        for each, found_at in found.items():
+            if found_at is None:
+                raise WireFormatError(
+                    f"the leader of {each} returned no offset, but a log has ends"
+                )
+            ends[each] = found_at.offset
+        return ends
 
     async def partitions_of(self, topic: str) -> list[int]:
         """Return a topic's partition numbers; an empty list if the topic does not exist.

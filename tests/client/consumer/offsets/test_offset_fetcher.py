@@ -123,7 +123,7 @@ async def test_topic_that_was_looked_up_is_asked_for_only_when_it_is_looked_up_a
             assert [0] == await consumer.partitions_of("u")
 
 
-@pytest.mark.parametrize("offset", IMPOSSIBLE)
+@pytest.mark.parametrize("offset", [*IMPOSSIBLE, -1])
 async def test_look_up_that_returns_an_offset_that_no_log_has_is_an_error_of_ours(
     autojump_clock: MockClock, offset: int
 ) -> None:
@@ -133,13 +133,13 @@ async def test_look_up_that_returns_an_offset_that_no_log_has_is_an_error_of_our
     logs.write(b"a")
     async with logs.listening():
         logs.list_offsets = [offset]
-        with pytest.raises(WireFormatError, match=f"the leader of t-0 returned offset {offset},"):
+        with pytest.raises(WireFormatError, match=r"the leader of t-0 returned (offset|no offset)"):
             async with open_reader(logs.address, "t", network=network, **QUIET):
                 pass
 
         async with open_consumer(logs.address, network=network, **QUIET) as consumer:
             logs.list_offsets = [offset]
-            with pytest.raises(WireFormatError, match="no log has"):
+            with pytest.raises(WireFormatError, match=r"a log has|no log has"):
                 await consumer.end_offsets([TopicPartition("t", 0)])
             assert {TopicPartition("t", 0): 1} == await consumer.end_offsets(
                 [TopicPartition("t", 0)]
