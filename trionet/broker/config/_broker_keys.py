@@ -176,7 +176,8 @@ APPLIED: tuple[Row, ...] = (
 )
 
 # trionet's own keys. Kafka has no such keys: it reports metrics through JMX, limits the memory of a
-# request only by its frame size, keeps any number of groups, ids and topics, and starts even if parts of its logs are missing.
+# request only by its frame size, keeps any number of groups, ids and topics, and starts even if
+# parts of its logs are missing.
 TRIONET_KEYS: tuple[Row, ...] = (
     ("auto.create.topics.max", INT, INT_MAX, FROM_1),
     ("auto.create.topics.ready.at.once", BOOLEAN, True, None),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from ..._util._logging import get_logger
 from ...errors import ApiError
 from ...protocol._config_types import INT_MAX
 from ...protocol.error_codes import POLICY_VIOLATION
 
-logger = logging.getLogger("trionet.broker")
+logger = get_logger("trionet.broker")
 
 UNLIMITED: Final = INT_MAX
 

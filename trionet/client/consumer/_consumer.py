@@ -128,7 +128,7 @@ class Consumer(NotCopied):
         Args:
             topics: topic names, or a pattern that must match a topic's full name. A pattern also
                 matches topics that are created later. Python's ``re`` matches it on the event loop,
-                so repetitions in it should not be nested: whoever creates topics chooses the names.
+                so repetitions in it should not be nested: other users choose the names.
             on_assigned: called with the partitions that were added. This and the other callbacks
                 may be plain or async functions.
             on_revoked: called with the partitions that are about to be revoked.

@@ -6,7 +6,6 @@ small steps, so that other tasks can run between steps.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -16,11 +15,12 @@ from typing import Final, Protocol
 import attrs
 import trio
 
+from ..._util._logging import get_logger
 from ..._util._raising import raise_single_error
 from ..model._model import Model
 from ._actions import Actions
 
-logger = logging.getLogger("trionet.dashboard")
+logger = get_logger("trionet.dashboard")
 
 #: The default interval between reads, in seconds.
 INTERVAL_SECONDS: Final = 1.0
