@@ -262,7 +262,7 @@ async def test_a_flush_that_fails_ends_the_broker(
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("trionet._util._log_file.sync_descriptor", fail)
+    monkeypatch.setattr("trionet._util.files._log_file.sync_descriptor", fail)
 
     async def produce_for_ever() -> None:
         async with open_jafka_broker(log_dir=tmp_path, log_flush_interval=1) as broker:

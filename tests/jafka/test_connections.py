@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.jafka_wire import ALL, JafkaPeer, connect, messages, open_peer
-from trionet._util._descriptors import descriptor_limit
+from trionet._util.files._descriptors import descriptor_limit
 from trionet.jafka import JafkaBroker, open_jafka_broker
 from trionet.jafka._broker import _server_config
 from trionet.jafka._codec import decode_offsets, decode_response, encode_request

@@ -165,7 +165,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def sync(descriptor: int) -> None:
         found.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
 
-    monkeypatch.setattr("trionet._util._log_file.sync_descriptor", sync)
+    monkeypatch.setattr("trionet._util.files._log_file.sync_descriptor", sync)
     return found
 
 

@@ -34,7 +34,7 @@ COORDINATOR_EPOCH = 3
 #: more, since a test that shares the code's own table would find nothing wrong with it.
 RECORDS_PER_BYTE = {0: 1 / 7, 1: 1032 / 7, 2: 22 / 7, 3: 255 / 7, 4: 32768 / 7}
 #: The modules of a log's code.
-TRACED = ("trionet.broker.log.", "trionet._util._log_file")
+TRACED = ("trionet.broker.log.", "trionet._util.files._log_file")
 #: Where Python itself cannot be interrupted without a descriptor left open.
 APART_FROM = {
     "FolderDirectory.create",

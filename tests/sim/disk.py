@@ -22,7 +22,7 @@ from typing import TypeVar
 import trio
 
 from support.crash import Link, Move, Operation, Resize, Sync, Tree, Unlink, Write, power_cut
-from trionet._util._log_file import Buffer, LogFile
+from trionet._util.files._log_file import Buffer, LogFile
 from trionet.broker.log.files._directory import FolderLock
 from trionet.broker.storage import _database as database
 from trionet.broker.storage._database import IN_MEMORY, Database, DatabaseError, Steps

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from trionet._util._log_file import Buffer
+from trionet._util.files._log_file import Buffer
 from trionet.broker.log import Directory, LogFile
 from trionet.broker.log.files._directory import FolderLock
 

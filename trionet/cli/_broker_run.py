@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from .._util._descriptors import raise_descriptor_limit
 from .._util._logging import get_logger
 from .._util._raising import raise_single_error
 from .._util._text import single_line
+from .._util.files._descriptors import raise_descriptor_limit
 from ..broker.config._broker_config import BrokerConfig
 from ..broker.config._dynamic_config_store import altered_settings, reset_altered
 from ..broker.config._properties import read_properties

@@ -8,7 +8,7 @@ import signal
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from typing import TYPE_CHECKING, Final
 
-from trionet._util._regular_file import read_regular_file
+from trionet._util.files._regular_file import read_regular_file
 from trionet.errors import ConfigError
 
 from .arguments._parser import add_all, argument, flag, group, option

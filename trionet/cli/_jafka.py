@@ -39,8 +39,8 @@ def run(arguments: Namespace) -> int:
     """
     import trio  # here, as all that is imported below: --help must be fast
 
-    from .._util._descriptors import raise_descriptor_limit
     from .._util._text import single_line
+    from .._util.files._descriptors import raise_descriptor_limit
     from .terminal._serving import port_hint, start_logging
 
     start_logging(arguments.log_level)

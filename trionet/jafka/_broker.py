@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from .._util._descriptors import descriptor_limit
 from .._util._logging import get_logger
 from .._util._raising import raise_single_error
 from .._util._trio_task import check_trio
+from .._util.files._descriptors import descriptor_limit
 from ..metrics._log_ring import BackgroundLogRing
 from ..metrics._loop import LoopMonitor
 from ..net.wire._endpoint import Endpoint, SecurityProtocol

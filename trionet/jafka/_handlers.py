@@ -18,8 +18,8 @@ import trio
 
 from .._util._logging import get_logger
 from .._util._off_loop import off_loop
-from .._util._page_cache import CachedFile, is_range_cached, warm_range
 from .._util._wall_clock import now_ms
+from .._util.files._page_cache import CachedFile, is_range_cached, warm_range
 from ..errors import TrionetError, WireFormatError
 from ..metrics._request_times import RequestTimes
 from ..net.wire._close_reason import CloseReason

@@ -25,10 +25,10 @@ from typing import Final
 
 import trio
 
-from .._util._descriptors import sync_folder
-from .._util._log_file import LogFile, open_log_file
 from .._util._logging import get_logger
 from .._util._raising import raise_from
+from .._util.files._descriptors import sync_folder
+from .._util.files._log_file import LogFile, open_log_file
 from ..errors import TrionetError
 from ..net.wire._transmission import FileRange
 from ._codec import EARLIEST, LATEST, valid_bytes

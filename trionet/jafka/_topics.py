@@ -18,12 +18,12 @@ from typing import Final
 
 import trio
 
-from .._util._descriptors import descriptor_limit, sync_folder
-from .._util._lock_file import PRIVATE, lock_file
-from .._util._log_file import LogFile, open_log_file
 from .._util._logging import get_logger
 from .._util._text import counted
 from .._util._wall_clock import now_ms
+from .._util.files._descriptors import descriptor_limit, sync_folder
+from .._util.files._lock_file import PRIVATE, lock_file
+from .._util.files._log_file import LogFile, open_log_file
 from ..errors import ConfigError, TrionetError
 from ._codec import RANDOM_PARTITION
 from ._config import JafkaConfig

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from support.logs import batch, headers, stored
-from trionet._util._log_file import Buffer
+from trionet._util.files._log_file import Buffer
 from trionet.broker.log import (
     FolderDirectory,
     LastShutdown,

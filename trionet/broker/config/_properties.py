@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from ..._util._regular_file import read_regular_file
+from ..._util.files._regular_file import read_regular_file
 from ...errors import ConfigError
 
 #: The maximum size of a file. Real configuration files are a few kilobytes long.

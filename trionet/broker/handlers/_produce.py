@@ -35,8 +35,8 @@ from typing import Final
 
 import trio
 
-from ..._util._log_file import Buffer
 from ..._util._raising import raise_from
+from ..._util.files._log_file import Buffer
 from ...errors import ApiError, WireFormatError
 from ...net.wire._close_reason import CloseReason
 from ...protocol import api_keys, error_codes

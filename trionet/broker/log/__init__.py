@@ -8,7 +8,7 @@
 ======================= =====================================================================
 """
 
-from ..._util._log_file import LogFile
+from ..._util.files._log_file import LogFile
 from ._log import Log
 from .files._directory import Directory, FolderDirectory
 from .files._memory_directory import MemoryDirectory

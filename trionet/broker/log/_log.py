@@ -21,9 +21,9 @@ from typing import Final, TypeVar
 
 import trio
 
-from ..._util._log_file import Buffer, LogFile
 from ..._util._logging import get_logger
 from ..._util._raising import raise_from
+from ..._util.files._log_file import Buffer, LogFile
 from ...errors import ApiError
 from ...protocol.error_codes import (
     FENCED_LEADER_EPOCH,

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 import trio
 
 from ..._util._logging import get_logger
-from ..._util._regular_file import check_regular
+from ..._util.files._regular_file import check_regular
 from ...errors import TrionetError
 
 if TYPE_CHECKING:

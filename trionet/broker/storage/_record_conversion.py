@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 import trio
 
-from ..._util._log_file import Buffer
 from ..._util._off_loop import OFF_LOOP_BYTES, limiter_of_run, off_loop
+from ..._util.files._log_file import Buffer
 from ...errors import ApiError, UnsupportedVersionError, WireFormatError
 from ...net.wire._transmission import FileRange
 from ...protocol import error_codes

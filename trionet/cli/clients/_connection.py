@@ -19,7 +19,7 @@ from trionet._util._logging import get_logger
 from trionet._util._text import single_line
 from trionet.errors import ConfigError
 
-from ..._util._regular_file import read_regular_file
+from ..._util.files._regular_file import read_regular_file
 from ..arguments._parser import group, log_level, option, repeatable
 from ..arguments._values import key_value
 

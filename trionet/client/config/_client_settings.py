@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ..._util._logging import get_logger
-from ..._util._regular_file import read_regular_file
+from ..._util.files._regular_file import read_regular_file
 from ...errors import ConfigError
 from ...net.sasl import MECHANISMS
 from ...net.sasl import _oauthbearer as oauthbearer

@@ -21,7 +21,7 @@ import attrs
 import trio
 
 from ..._util._logging import get_logger
-from ..._util._regular_file import read_regular_file
+from ..._util.files._regular_file import read_regular_file
 from ...errors import AuthenticationError, ConfigError, DisconnectedError, TrionetError
 from ...net._network import Network
 from ...net.sasl._oauthbearer import check_token

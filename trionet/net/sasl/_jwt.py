@@ -29,7 +29,7 @@ import attrs
 import trio
 
 from ..._util._logging import get_logger
-from ..._util._regular_file import read_regular_file
+from ..._util.files._regular_file import read_regular_file
 from ...errors import ConfigError
 from ..tls._tls_transport import describe
 from ._mechanism import require

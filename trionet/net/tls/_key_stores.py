@@ -29,7 +29,7 @@ import attrs
 import trio
 
 from ..._util._off_loop import limiter_of_run
-from ..._util._regular_file import read_regular_file
+from ..._util.files._regular_file import read_regular_file
 from ...errors import ConfigError
 from . import _certificate as pem
 from ._certificate import Element, alternative_names, distinguished_name, elements, first, validity

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from support.small_disk import small_disk
-from trionet._util._descriptors import lock_descriptor
-from trionet._util._log_file import SeekingLogFile, log_file
+from trionet._util.files._descriptors import lock_descriptor
+from trionet._util.files._log_file import SeekingLogFile, log_file
 from trionet.broker.log import Directory, FolderDirectory, LogFile, MemoryDirectory
 from trionet.broker.log.files._memory_directory import unlinked_file
 from trionet.errors import ConfigError

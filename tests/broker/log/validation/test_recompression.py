@@ -11,8 +11,8 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from support.logs import batch
-from trionet._util._log_file import Buffer
 from trionet._util._off_loop import OFF_LOOP_BYTES
+from trionet._util.files._log_file import Buffer
 from trionet.broker.log import Log, LogConfig, MemoryDirectory
 from trionet.broker.log.validation._recompression import must_recompress, recompress
 from trionet.errors import ApiError

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable
 from typing import Final
 
-from ...._util._log_file import GATHER_BUFFERS_MAX, Buffer, LogFile
+from ...._util.files._log_file import GATHER_BUFFERS_MAX, Buffer, LogFile
 from ....protocol.records._batch import BatchHeader, empty_batch
 from ..segments._aborted_transactions import AbortedTransaction
 from ..segments._cleaned_file import CleanedFile

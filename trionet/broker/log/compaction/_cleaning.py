@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ...._util._log_file import LogFile
 from ...._util._raising import raise_from
+from ...._util.files._log_file import LogFile
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import CORRUPT_MESSAGE
 from ....protocol.records._batch import HEADER_SIZE, MAGIC, BatchHeader, iter_batches, read_header

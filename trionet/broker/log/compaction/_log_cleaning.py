@@ -12,7 +12,7 @@ from functools import partial
 
 import trio
 
-from ...._util._log_file import LogFile
+from ...._util.files._log_file import LogFile
 from ....errors import ApiError
 from ....protocol.error_codes import KAFKA_STORAGE_ERROR
 from .._log import Log

@@ -33,7 +33,7 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from ...._util._log_file import LogFile, log_file
+from ...._util.files._log_file import LogFile, log_file
 from ....errors import TrionetError
 from ..files._directory import Directory
 from ._cleaning import Cleaning, CleaningInput

@@ -30,16 +30,16 @@ from typing import Protocol, TypeVar
 
 import trio
 
-from ...._util._descriptors import sync_folder, unlock_descriptor
-from ...._util._lock_file import PRIVATE, lock_file
-from ...._util._log_file import (
+from ...._util._logging import get_logger
+from ...._util.files._descriptors import sync_folder, unlock_descriptor
+from ...._util.files._lock_file import PRIVATE, lock_file
+from ...._util.files._log_file import (
     OPEN_FLAGS,
     Buffer,
     LogFile,
     check_descriptor_limit,
     log_file,
 )
-from ...._util._logging import get_logger
 from ....errors import ConfigError
 
 logger = get_logger("trionet.broker.log")

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import trio
 
-from ...._util._log_file import Buffer, LogFile, check_descriptor_limit, log_file
+from ...._util.files._log_file import Buffer, LogFile, check_descriptor_limit, log_file
 from ._directory import FolderLock, in_thread
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from ...._util._log_file import OPEN_FLAGS, log_file
-from ...._util._page_cache import is_page_cached
+from ...._util.files._log_file import OPEN_FLAGS, log_file
+from ...._util.files._page_cache import is_page_cached
 from ._checkpoint_files import PARTITION_FILE
 
 # Of each file, no more than this: what is read is small, or the start of a file.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...._util._log_file import LogFile
 from ...._util._logging import get_logger
+from ...._util.files._log_file import LogFile
 from ....errors import WireFormatError
 from ....protocol.records._batch import CRC_START, HEADER_SIZE, BatchHeader, check_crc, read_header
 from ....protocol.records._crc32c import crc32c

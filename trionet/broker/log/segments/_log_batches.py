@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ...._util._log_file import LogFile
+from ...._util.files._log_file import LogFile
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import CORRUPT_MESSAGE
 from ....protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, read_header

@@ -16,9 +16,9 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple, cast
 
-from ...._util._log_file import LogFile
-from ...._util._page_cache import is_page_cached, is_range_cached, warm_range
 from ...._util._raising import raise_from
+from ...._util.files._log_file import LogFile
+from ...._util.files._page_cache import is_page_cached, is_range_cached, warm_range
 from ....errors import ApiError, WireFormatError
 from ....net.wire._transmission import FileRange
 from ....protocol.error_codes import OFFSET_OUT_OF_RANGE

@@ -38,8 +38,8 @@ import errno
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from ...._util._log_file import GATHER_BUFFERS_MAX, Buffer, LogFile
 from ...._util._logging import get_logger
+from ...._util.files._log_file import GATHER_BUFFERS_MAX, Buffer, LogFile
 from ....errors import ApiError
 from ....protocol.error_codes import CORRUPT_MESSAGE
 from ..files._directory import Directory

@@ -32,7 +32,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from ...._util._log_file import LogFile
+from ...._util.files._log_file import LogFile
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory
 from ._aborted_transactions import (

@@ -13,8 +13,8 @@ from typing import Final
 
 import trio
 
-from ...._util._log_file import Buffer
 from ...._util._off_loop import OFF_LOOP_BYTES, computing_threads
+from ...._util.files._log_file import Buffer
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import INVALID_RECORD
 from ....protocol.records._batch import (

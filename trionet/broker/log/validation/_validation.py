@@ -19,8 +19,8 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ...._util._log_file import Buffer
 from ...._util._raising import raise_from
+from ...._util.files._log_file import Buffer
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import (
     CORRUPT_MESSAGE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trionet._util._regular_file import read_regular_file
+from trionet._util.files._regular_file import read_regular_file
 
 
 def test_a_regular_file_is_read_whole_also_through_links(tmp_path: Path) -> None:

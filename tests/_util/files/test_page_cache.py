@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.page_cache import drop_from_cache, slow_disk
-from trionet._util import _page_cache as module
-from trionet._util._page_cache import (
+from trionet._util.files import _page_cache as module
+from trionet._util.files._page_cache import (
     PROBE_BYTES,
     is_page_cached,
     is_range_cached,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.limits import descriptor_limit
-from trionet._util._descriptors import sync_folder
+from trionet._util.files._descriptors import sync_folder
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux waits for what sync() writes")

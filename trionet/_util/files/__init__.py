@@ -1,0 +1,1 @@
+"""Files as the operating system has them: opening, locking, syncing, and their limits."""
