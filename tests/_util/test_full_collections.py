@@ -43,6 +43,17 @@ def test_what_is_kept_is_not_visited_again_and_is_freed_when_dropped() -> None:
         assert gc.get_freeze_count() < before + VISITED_MAX
 
 
+def test_what_there_was_before_does_not_make_collections_rarer() -> None:
+    earlier = [Node() for _ in range(80 * FROZEN_AT_ONCE)]
+    gc.collect()
+    with full_collections.freeze_survivors():
+        kept = [Node() for _ in range(20 * FROZEN_AT_ONCE)]
+
+        assert len(gc.get_objects()) < VISITED_MAX
+    assert earlier
+    assert kept
+
+
 def test_garbage_in_cycles_is_freed() -> None:
     with full_collections.freeze_survivors():
         before = gc.get_freeze_count()

@@ -54,6 +54,8 @@ class _FullCollections:
         What is frozen remains so after the block.
         """
         gc.freeze()
+        # Python waits for a quarter as many new objects as survived the last one: now for few.
+        gc.collect()
         threshold = self._exchange(_MIDDLE_COLLECTIONS)
         gc.callbacks.append(_freeze_survivors)
         self._are_survivors_frozen = True
