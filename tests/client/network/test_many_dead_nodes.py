@@ -14,12 +14,13 @@ import trio
 from trio.testing import MockClock
 
 from support.network_clients import NODE, poll_until
-from support.scripted_node import PORT, ScriptedNode
+from support.scripted_node import PORT, ScriptedNode, Seen
 from trionet import ManualMetadataUpdater, Node, open_consumer, open_network_client
 from trionet.client.network._connection_states import FREE_FAILURES, SETUPS_MAX
 from trionet.client.network._open_client import keep_polling, open_kafka_client, until_broker_ready
 from trionet.client.network._reachability import LOGGED_MAX
 from trionet.net.wire._connecting import Address
+from trionet.protocol.messages.metadata import MetadataResponse
 from trionet.testing import MemoryNetwork
 from trionet.testing.memory._socket import MemorySocket
 
@@ -98,6 +99,50 @@ async def test_a_live_broker_among_dead_ones_is_found(autojump_clock: MockClock)
             assert NODE.id == (await until_broker_ready(client)).id
 
 
+@pytest.mark.parametrize("count", [FREE_FAILURES, 100])
+async def test_dead_brokers_are_given_up_for_the_bootstrap_servers_once_each_has_failed(
+    autojump_clock: MockClock, count: int
+) -> None:
+    network = CountingNetwork()
+    node = ScriptedNode(network, NODE.id, NODE.host)
+    dead = [(each.id, each.host) for each in dead_nodes(count)]
+
+    def metadata(_: Seen) -> MetadataResponse:
+        node.brokers = [(NODE.id, NODE.host)] if "Metadata" in node.names()[:-1] else dead
+        return node.metadata()
+
+    node.replies["Metadata"] = metadata
+    async with node.listening(), open_kafka_client(node.address, network=network) as client:
+        client.background.start_soon(keep_polling, client)
+        with trio.fail_after(1 + count / ATTEMPTS_A_SECOND):
+            assert NODE.id == (await until_broker_ready(client)).id
+    assert count <= network.attempts <= count + 5
+
+
+async def test_a_live_broker_is_found_however_often_leaders_are_tried(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    dead = dead_nodes(120)
+    live = ScriptedNode(network, NODE.id, NODE.host)
+    updater = ManualMetadataUpdater([*dead, NODE])
+    async with open_network_client(metadata_updater=updater, network=network) as client:
+
+        async def becomes_ready() -> None:
+            while True:
+                for each in dead:
+                    client.ready(each)
+                node, _ = client.least_loaded_node(trio.current_time())
+                if node is not None and client.ready(node):
+                    return
+                await client.poll(1 / ATTEMPTS_A_SECOND)
+
+        with trio.move_on_after(20):  # until the attempts come at all times
+            await becomes_ready()
+        async with live.listening():
+            with trio.fail_after(len(dead) / ATTEMPTS_A_SECOND):
+                await becomes_ready()
+
+
 async def test_the_first_attempts_are_made_at_once(autojump_clock: MockClock) -> None:
     network = CountingNetwork()
     updater = ManualMetadataUpdater(dead_nodes(100))
@@ -107,11 +152,11 @@ async def test_the_first_attempts_are_made_at_once(autojump_clock: MockClock) ->
             assert node is not None
             client.ready(node)
             await poll_until(client, partial(client.connection_failed, node))
-        assert client.least_loaded_node(trio.current_time())[0] is not None
         assert not client.next_usable_delay(trio.current_time())
-
-        client.ready(Node(99, DEAD_HOST, PORT))
-        await poll_until(client, lambda: client.connection_failed(Node(99, DEAD_HOST, PORT)))
+        node, _ = client.least_loaded_node(trio.current_time())
+        assert node is not None
+        client.ready(node)
+        await poll_until(client, partial(client.connection_failed, node))
 
         assert client.least_loaded_node(trio.current_time())[0] is None
         delay = client.next_usable_delay(trio.current_time())

@@ -11,8 +11,9 @@ event loop's clock in seconds, is always a parameter. Rules:
 * A connection in setup for more than :data:`PATIENCE_SECONDS` is slow: callers that can use any
   node also try other nodes.
 * After :data:`FREE_FAILURES` failed attempts in a row, such callers try one node per reconnect
-  backoff: a cluster may advertise any number of nodes that do not exist. For the same reason, at
-  most :data:`SETUPS_MAX` connections are set up at a time.
+  backoff: a cluster may advertise any number of nodes that do not exist. Attempts of others do not
+  count: there may be so many that none would be left for such callers. For the same reason, at most
+  :data:`SETUPS_MAX` connections are set up at a time.
 
 **The problem.** Whether a client may connect or send, and when to check again, depends on the
 history of each connection. Several callers check every node in every turn, and must get consistent
@@ -255,6 +256,11 @@ class ClusterConnectionStates:
         """Return the seconds until another node may be tried in place of those that failed."""
         return max(0.0, self._any_node_at - now)
 
+    def trying_any_node(self, now: float) -> None:
+        """Record that a node is tried in place of those that failed."""
+        if self._failures_in_a_row >= FREE_FAILURES:
+            self._any_node_at = now + self._times.reconnect.first_seconds
+
     # Waiting tasks.
 
     def add_waiting(self, node_id: int) -> None:
@@ -380,8 +386,6 @@ class ClusterConnectionStates:
     ) -> None:
         if self._end_setup(node_id):
             self._failures_in_a_row += 1
-            if self._failures_in_a_row > FREE_FAILURES:
-                self._any_node_at = now + self._times.reconnect.first_seconds
         node.error = error
         node.failures += 1
         node.wait_seconds = self._times.reconnect.seconds(node.failures, self._rng)

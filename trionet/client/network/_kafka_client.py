@@ -138,6 +138,7 @@ class KafkaClient:
         self._poll_seconds_max = settings.timeout_seconds
         self._polled: trio.Event | None = None  # created by the first waiting task
         self._poll_ends_at = -math.inf  # while no poll is in progress
+        self._chosen_id: int | None = None  # the last node to which any caller should connect
         self._is_polling = False
         self._failed_polls = 0
         self._thread_id = get_ident()
@@ -168,6 +169,8 @@ class KafkaClient:
     def begin_connect(self, node: Node, now: float) -> bool:
         if not (self._states.has_room and self._states.of(node.id).can_connect(now)):
             return False
+        if node.id == self._chosen_id:
+            self._states.trying_any_node(now)
         self._connections.connect(node, self._states.connecting(node.id, node.host, now))
         if now < self._poll_ends_at:  # it must not sleep past this attempt's setup timeout
             self._selector.wakeup()
@@ -243,9 +246,10 @@ class KafkaClient:
         errors = [self._states.of(node_id).authentication_error for node_id in rejecting]
         return [each for each in errors if each is not None]
 
-    def any_node_delay(self, now: float) -> float:
-        """Return the seconds until another node may be tried in place of those that failed."""
-        return self._states.any_node_delay(now)
+    def have_all_failed(self) -> bool:
+        """Return whether the last attempts to connect to all nodes of the cluster have failed."""
+        nodes = self.metadata.cluster.nodes
+        return all(self._states.of(each).is_disconnected for each in nodes)
 
     def least_loaded_busy_node(self) -> Node | None:
         """Return the connected node with the fewest requests in flight; None if there is none.
@@ -284,13 +288,15 @@ class KafkaClient:
             return min(sendable, key=self.in_flight_count)
         if preparing:
             return preparing[0]
-        if connectable and not self.any_node_delay(now):
-            return min(connectable, key=lambda each: self._states.of(each.id).changed_at)
+        if connectable and not self._states.any_node_delay(now):
+            chosen = min(connectable, key=lambda each: self._states.of(each.id).changed_at)
+            self._chosen_id = chosen.id
+            return chosen
         return slow[0] if slow else None
 
     def next_usable_delay(self, now: float) -> float:
         delays = (self.connection(each).poll_delay(now) for each in self._candidates())
-        return max(min(delays, default=0.0), self.any_node_delay(now))
+        return max(min(delays, default=0.0), self._states.any_node_delay(now))
 
     # Requests.
 

@@ -54,7 +54,7 @@ class Requester(Protocol):
 
     def next_usable_delay(self, now: float) -> float: ...
 
-    def any_node_delay(self, now: float) -> float: ...
+    def have_all_failed(self) -> bool: ...
 
     def begin_connect(self, node: Node, now: float) -> bool: ...
 
@@ -136,7 +136,7 @@ class DefaultMetadataUpdater(MetadataUpdater):
             self._rebootstrap("a broker requires it" if self._is_rebootstrap_required else why, now)
         node, has_ready = client.least_loaded_node(now)
         is_lost = node is None and not has_ready and not self.metadata.cluster.is_bootstrap
-        if is_lost and self.metadata.can_rebootstrap and not client.any_node_delay(now):
+        if is_lost and self.metadata.can_rebootstrap and client.have_all_failed():
             self._rebootstrap("none of the known brokers can be reached", now)
             node, _ = client.least_loaded_node(now)
         self.metadata.attempt_started(now)
