@@ -94,6 +94,19 @@ def test_the_longest_name_cannot_stretch_the_time_of_a_match() -> None:
     assert not is_found(pattern, 249 * ".")
 
 
+def test_an_alternative_for_each_of_hundreds_of_topics_is_possible() -> None:
+    pattern = check("|".join(f"company.team-{number}.orders" for number in range(500)))
+
+    assert is_found(pattern, "company.team-499.orders")
+    assert not is_found(pattern, "company.team-500.order")
+
+
+def test_no_name_that_strangers_choose_makes_lookahead_an_error() -> None:
+    pattern = check("(?=.*-prod)(?=.*-eu)(?=.*-v1)(?=.*-x).*events")
+
+    assert not is_found(pattern, ("-prod-eu-v1-x" * 20)[:249])
+
+
 def test_what_takes_too_many_steps_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"needs more than 1000000 steps for the topic"):
+    with pytest.raises(ConfigError, match=r"needs more than 5000000 steps for the topic"):
         is_found(check(r"^(a|a)+\1b$"), 249 * "a")

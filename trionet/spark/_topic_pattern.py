@@ -12,8 +12,11 @@ from .._util.patterns._java_pattern import JavaPattern
 from .._util.patterns._program import Steps, TooManyStepsError
 from ..errors import ConfigError
 
-STEPS_MAX: Final = 1_000_000
-"""How many steps the match of one name may take: about a second."""
+STATES_MAX: Final = 100_000
+"""How large an expression may be: enough for an alternative for each of thousands of topics."""
+STEPS_MAX: Final = 5_000_000
+"""How many steps the match of one name may take: seconds. A topic's name may have 249 characters,
+which an expression without back-references rarely takes more than a million steps for."""
 #: Flags of Unicode and of line ends, which make no difference for the names of topics.
 _IGNORED_FLAGS: Final = "duU"
 
@@ -51,4 +54,4 @@ def is_found(pattern: str, topic: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _compiled(pattern: str) -> JavaPattern:
-    return JavaPattern(pattern, ignored_flags=_IGNORED_FLAGS)
+    return JavaPattern(pattern, ignored_flags=_IGNORED_FLAGS, states_max=STATES_MAX)

@@ -12,8 +12,6 @@ from . import _characters as characters
 from ._parser import REPEAT, Fragment, Parser
 from ._program import Accepts, Look, Op
 
-STATES_MAX: Final = 3000
-
 _NAMED_GROUP: Final = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
@@ -36,6 +34,7 @@ class JavaParser(Parser):
     Args:
         text: the expression.
         ignored_flags: flags that are accepted without effect.
+        states_max: the maximum number of states.
 
     Attributes:
         groups_by_name: the numbers of named groups.
@@ -44,9 +43,9 @@ class JavaParser(Parser):
         ValueError: the expression is invalid, too large, or uses syntax that is not supported.
     """
 
-    def __init__(self, text: str, ignored_flags: str) -> None:
+    def __init__(self, text: str, ignored_flags: str, states_max: int) -> None:
         self._ignored_flags = ignored_flags
-        super().__init__(text, STATES_MAX)
+        super().__init__(text, states_max)
         self.groups_by_name: dict[str, int] = {}
         self._flags: frozenset[str] = frozenset()
 

@@ -10,6 +10,8 @@ from ._backtracker import Backtracker
 from ._java_parser import JavaParser
 from ._program import Slots, Steps
 
+STATES_MAX: Final = 3000
+
 STEPS_PER_MATCH: Final = 10
 """Steps that a search is counted as, beside those of its characters."""
 
@@ -20,6 +22,7 @@ class JavaPattern:
     Args:
         text: the expression.
         ignored_flags: flags that are accepted without effect, such as ``u``.
+        states_max: the maximum number of states, which bounds the steps of a character.
 
     Attributes:
         text: the expression.
@@ -32,9 +35,9 @@ class JavaPattern:
         ValueError: the expression is invalid, too large, or uses syntax that is not supported.
     """
 
-    def __init__(self, text: str, *, ignored_flags: str = "") -> None:
+    def __init__(self, text: str, *, ignored_flags: str = "", states_max: int = STATES_MAX) -> None:
         self.text = text
-        parser = JavaParser(text, ignored_flags)
+        parser = JavaParser(text, ignored_flags, states_max)
         program = parser.parse()
         self.group_count = program.group_count - 1
         self.groups_by_name = parser.groups_by_name
