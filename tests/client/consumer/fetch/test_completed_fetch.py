@@ -20,6 +20,7 @@ from trionet.client.consumer.records._chunk import FetchPosition
 from trionet.client.consumer.state._partition_state import PartitionState
 from trionet.errors import CorruptRecordError
 from trionet.protocol.messages.fetch import AbortedTransaction
+from trionet.protocol.records._batch import HEADER_SIZE
 from trionet.protocol.records._records import EndTransactionMarker, encode_marker
 from trionet.protocol.records.compression._codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from trionet.protocol.records.message_sets._message_set import encode_message_set
@@ -231,6 +232,18 @@ def test_records_after_the_last_offset_of_their_batch_are_an_error(delta: int, b
 
     with pytest.raises(CorruptRecordError, match=f"cannot read .* at offset {before}"):
         offsets(fetched(sent(0, before) + lying if before else lying, before))
+
+
+@pytest.mark.parametrize("delta", [-1, 3, 63])
+def test_an_offset_outside_its_batch_is_an_error_wherever_it_is(delta: int) -> None:
+    """Else it would be committed, where the program stops there: before 0, or beyond 2^63."""
+    records = bytearray(sent(3, 3))
+    size = (len(records) - HEADER_SIZE) // 3
+    records[HEADER_SIZE + size + 3] = delta << 1 & 0xFF if delta > 0 else -2 * delta - 1
+    lying = changed(bytes(records))
+
+    with pytest.raises(CorruptRecordError, match=r"cannot read .* at offset 3: offset"):
+        fetched(lying, 3).next_chunk(ANY)
 
 
 def test_what_is_before_records_after_the_last_offset_of_their_batch_is_handed_out() -> None:

@@ -7,6 +7,7 @@ Large batches are decompressed in a thread, small batches inline.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import trio
@@ -72,17 +73,32 @@ class DecompressedBatch:
             raise_from(WireFormatError("truncated record"), error)
         if count == self.left and pos != self._end:
             raise WireFormatError("the records of a batch do not end where the batch ends")
-        if columns.offsets[-1] > header.last_offset:
-            # After the batch, the position would be before this record, which would come again.
-            raise WireFormatError(
-                f"offset {columns.offsets[-1]} is after the last offset of its batch,"
-                f" {header.last_offset}"
-            )
+        _check_offsets(columns.offsets, header)
         self._pos = pos
         self.left -= count
         if header.timestamp_type:  # LogAppendTime: one timestamp replaces those of the records
             return columns._replace(timestamps=[header.max_timestamp] * count)
         return columns
+
+
+def _check_offsets(offsets: Sequence[int], header: BatchHeader) -> None:
+    """Check that offsets are those of the batch.
+
+    After a batch, the position would be before an offset that is beyond it, whose record would come
+    again and again; and the position after a record is committed, whatever its offset is.
+
+    Raises:
+        WireFormatError: an offset is outside the batch.
+    """
+    first, last = offsets[0], offsets[-1]
+    if not isinstance(offsets, range):  # they are not consecutive, and need not be in order
+        first, last = min(offsets), max(offsets)
+    if first < header.base_offset or last > header.last_offset:
+        wrong = last if last > header.last_offset else first
+        raise WireFormatError(
+            f"offset {wrong} is outside its batch, which has the offsets {header.base_offset} to"
+            f" {header.last_offset}"
+        )
 
 
 def decompressed_inline(
