@@ -148,6 +148,25 @@ def test_long_names_of_usual_form_are_far_below_the_limit() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "RULE:^CN=(.*?),OU=Team {},O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1/L",
+        "RULE:^.*OU=(.*?),.*O=Org{}.*$/$1/",
+        r"RULE:^CN=([^,]*)\.team{}\.example\.com,.*$/$1/",
+    ],
+)
+def test_many_rules_do_not_reject_the_first_name_of_usual_form(rule: str) -> None:
+    """No transition of any rule is known yet."""
+    name = (
+        "CN=orders-service.production.svc.cluster.local,OU=Platform Engineering,OU=Commerce,"
+        "O=Example International Manufacturing Corporation,L=San Francisco,ST=California,C=US"
+    )
+    rules = ",".join(rule.format(number) for number in range(40))
+
+    assert name == PrincipalMapping(f"{rules},DEFAULT").name(name)
+
+
 def test_patterns_that_are_not_linear_are_known() -> None:
     mapping = PrincipalMapping(r"RULE:^(a)\1$/x/,RULE:^(.*?)$/$1/,RULE:^(?!b)a++$/x/,DEFAULT")
 

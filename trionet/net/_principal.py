@@ -19,6 +19,9 @@ USER = "User"
 
 STEPS_MAX: Final = 30_000
 """How many steps a mapping may take, which bounds how long it holds the loop: about 30 ms."""
+STEPS_PER_RULE: Final = 3_000
+"""How many more it may take for each rule beyond the first. An ordinary name takes fewer to find
+that a rule does not match, also if no transition of the rule's automaton is known yet."""
 
 
 @attrs.frozen
@@ -76,7 +79,7 @@ class PrincipalMapping:
     one after the end too: ``RULE:.*/x/`` maps all names to ``xx``, and ``RULE:^.*$/x/`` to ``x``.
 
     A peer chooses its name, so that the time of a mapping is bounded: it is linear in the length of
-    the name, except for the patterns in ``bounded``, and a name that needs more than `STEPS_MAX`
+    the name, except for the patterns in ``bounded``, and a name that needs more than ``steps_max``
     steps is rejected.
 
     Args:
@@ -84,6 +87,7 @@ class PrincipalMapping:
 
     Attributes:
         bounded: the patterns with constructs whose time is not linear in the length of a name.
+        steps_max: how many steps a mapping may take.
 
     Raises:
         ConfigError: a rule is malformed, or its regular expression or replacement is invalid.
@@ -95,6 +99,7 @@ class PrincipalMapping:
         self._rules = [_parse(rule, rules) for rule in found if rule]
         patterns = [rule.pattern for rule in self._rules if rule is not None]
         self.bounded = tuple(each.text for each in patterns if not each.is_linear)
+        self.steps_max = STEPS_MAX + STEPS_PER_RULE * max(len(patterns) - 1, 0)
 
     def name(self, distinguished_name: str) -> str:
         """Return the principal's name for a distinguished name.
@@ -103,7 +108,7 @@ class PrincipalMapping:
             AuthenticationError: no rule matches (Kafka: NoMatchingRule), or the rules need too many
                 steps for the name.
         """
-        steps = Steps(STEPS_MAX)
+        steps = Steps(self.steps_max)
         try:
             for rule in self._rules:
                 name = distinguished_name if rule is None else rule.apply(distinguished_name, steps)
@@ -111,8 +116,8 @@ class PrincipalMapping:
                     return name
         except TooManyStepsError:
             raise AuthenticationError(
-                f"the rules in ssl.principal.mapping.rules need more than {STEPS_MAX} steps for a"
-                f" name of {len(distinguished_name)} characters that begins with"
+                f"the rules in ssl.principal.mapping.rules need more than {self.steps_max} steps for"
+                f" a name of {len(distinguished_name)} characters that begins with"
                 f" {distinguished_name[:100]!r}"
             ) from None
         raise AuthenticationError(
