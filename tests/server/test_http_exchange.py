@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from contextlib import suppress
 from http import HTTPStatus
 
 import h11
@@ -179,6 +182,22 @@ def test_after_what_is_no_http_the_connection_closes() -> None:
     assert (400, b"malformed HTTP request\n") == (response.status_code, body)
     assert b"close" == dict(response.headers)[b"connection"]
     assert exchange.must_close
+
+
+def test_an_exchange_is_freed_without_a_garbage_collection() -> None:
+    """In a broker's own process, what survives long enough is not collected."""
+    gc.disable()
+    try:
+        exchange = HttpExchange(RULES)
+        exchange.receive(b"hello\r\n\r\n")
+        with suppress(Refused):
+            exchange.next_request()
+        freed = weakref.ref(exchange)
+        del exchange
+
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("size", ["Content-Length: 0", "Content-Length: 5", "X: none"])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import gc
 import hashlib
 import hmac
+import weakref
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -290,6 +293,22 @@ def test_a_last_message_that_is_too_large_fails_without_a_look_at_it() -> None:
 
     with pytest.raises(CredentialsError, match="are allowed"):
         server.respond(b"c=biws,r=b" + b"x" * MESSAGE_BYTES_MAX, 0)
+
+
+@pytest.mark.parametrize("first", [b"n,,n=alice,r=abc", b"n,,n=alice", b"n,,n==,r=abc"])
+def test_an_exchange_is_freed_without_a_garbage_collection(first: bytes) -> None:
+    """In a broker's own process, what survives long enough is not collected."""
+    gc.disable()
+    try:
+        server = server_for("SCRAM-SHA-256", {})
+        with suppress(CredentialsError):
+            server.respond(first, 0)
+        freed = weakref.ref(server)
+        del server
+
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 def test_nothing_follows_a_failure_or_the_end() -> None:

@@ -155,7 +155,11 @@ class ScramServer(SaslServer):
                 check_user_name_size(self._mechanism, _name_in(text))
                 mechanism = scramp.ScramMechanism(self._mechanism)
                 self._server = mechanism.make_server(self._credential)
-                response = self._challenge(text)
+                try:
+                    response = self._challenge(text)
+                finally:
+                    # It leads back to this object: only a collection of cycles would free both.
+                    self._server.auth_fn = None
                 self._awaits_proof = True
             elif self._awaits_proof:
                 self._awaits_proof = False

@@ -139,7 +139,10 @@ class HttpExchange:
             return self._check(event)
         except h11.RemoteProtocolError as error:
             self.must_close = True
-            raise Refused(HTTPStatus(error.error_status_hint), "malformed HTTP request") from error
+            status = HTTPStatus(error.error_status_hint)
+            # h11's traceback leads back to the error: only a collection of cycles would free both,
+            # and this exchange.
+            raise Refused(status, "malformed HTTP request") from error.with_traceback(None)
 
     def too_slow(self) -> Refused:
         """Return the error for a peer whose request takes too long, and set ``must_close``."""
