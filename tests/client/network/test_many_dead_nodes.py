@@ -182,6 +182,18 @@ async def test_connections_to_thousands_of_leaders_are_set_up_some_at_a_time(
         assert 2 * SETUPS_MAX == network.attempts
 
 
+async def test_a_live_leader_has_its_turn_after_many_silent_ones(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    network.separate(["127.0.0.1"], [DEAD_HOST])
+    silent = dead_nodes(2 * SETUPS_MAX)
+    updater = ManualMetadataUpdater([*silent, NODE])
+    async with open_network_client(metadata_updater=updater, network=network) as client:
+        with trio.fail_after(30):  # each is given up after 8 to 12 s
+            while not [each for each in (*silent, NODE) if client.ready(each)]:
+                await client.poll()
+
+
 async def test_choosing_a_node_costs_the_same_among_thousands(autojump_clock: MockClock) -> None:
     async def calls_among(count: int) -> int:
         updater = ManualMetadataUpdater(dead_nodes(count))

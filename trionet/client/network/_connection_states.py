@@ -13,7 +13,8 @@ event loop's clock in seconds, is always a parameter. Rules:
 * After :data:`FREE_FAILURES` failed attempts in a row, such callers try one node per reconnect
   backoff: a cluster may advertise any number of nodes that do not exist. Attempts of others do not
   count: there may be so many that none would be left for such callers. For the same reason, at most
-  :data:`SETUPS_MAX` connections are set up at a time.
+  :data:`SETUPS_MAX` connections are set up at a time, and a node waits for its next turn until
+  all others that wait have had one.
 
 **The problem.** Whether a client may connect or send, and when to check again, depends on the
 history of each connection. Several callers check every node in every turn, and must get consistent
@@ -195,6 +196,9 @@ class ClusterConnectionStates:
         self._preparing: dict[int, NodeConnectionState] = {}
         # Those of them that are not slow yet, in the order of their ``slow_at``.
         self._not_slow: OrderedDict[int, NodeConnectionState] = OrderedDict()
+        # Nodes that have waited for room for longer than all others, and others that wait.
+        self._turn: set[int] = set()
+        self._next_turn: set[int] = set()
         self._failures_in_a_row = 0
         self._any_node_at = -math.inf
         self.next_slow_at: float = math.inf
@@ -245,10 +249,23 @@ class ClusterConnectionStates:
         self._plan_slow()
         return self._preparing.pop(node_id, None) is not None
 
-    @property
-    def has_room(self) -> bool:
-        """Whether another connection may be set up beside those that are."""
-        return len(self._preparing) < SETUPS_MAX
+    def has_room_for(self, node_id: int) -> bool:
+        """Return whether a connection may be set up beside those that are; if not, it waits.
+
+        Callers ask for nodes in the same order again and again, so that the first of them would
+        otherwise take all the room.
+        """
+        if not self._preparing:  # whoever waits is no longer wanted, or asks again
+            self._turn.clear()
+            self._next_turn.clear()
+        if len(self._preparing) < SETUPS_MAX:
+            if not self._turn:
+                self._turn, self._next_turn = self._next_turn, self._turn
+            if not self._turn or node_id in self._turn:
+                return True
+        if node_id not in self._turn:
+            self._next_turn.add(node_id)
+        return False
 
     # The pace of attempts.
 
@@ -301,6 +318,7 @@ class ClusterConnectionStates:
             node = self._nodes[node_id] = NodeConnectionState(host)
             self.rejecting.discard(node_id)
         node.state = ConnectionState.CONNECTING
+        self._turn.discard(node_id)
         self._preparing[node_id] = self._not_slow[node_id] = node
         node.changed_at = now
         node.slow_at = now + PATIENCE_SECONDS
@@ -378,7 +396,8 @@ class ClusterConnectionStates:
     def remove(self, node_id: int) -> None:
         """Discard the state of a node."""
         self._nodes.pop(node_id, None)
-        self.rejecting.discard(node_id)
+        for each in (self.rejecting, self._turn, self._next_turn):
+            each.discard(node_id)
         self._end_setup(node_id)
 
     def _lost(

@@ -167,11 +167,12 @@ class KafkaClient:
         return channel is not None and channel.is_ready and channel.send is None
 
     def begin_connect(self, node: Node, now: float) -> bool:
-        if not (self._states.has_room and self._states.of(node.id).can_connect(now)):
+        states = self._states
+        if not (states.of(node.id).can_connect(now) and states.has_room_for(node.id)):
             return False
         if node.id == self._chosen_id:
-            self._states.trying_any_node(now)
-        self._connections.connect(node, self._states.connecting(node.id, node.host, now))
+            states.trying_any_node(now)
+        self._connections.connect(node, states.connecting(node.id, node.host, now))
         if now < self._poll_ends_at:  # it must not sleep past this attempt's setup timeout
             self._selector.wakeup()
         return True
