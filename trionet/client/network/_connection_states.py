@@ -255,7 +255,7 @@ class ClusterConnectionStates:
         Callers ask for nodes in the same order again and again, so that the first of them would
         otherwise take all the room.
         """
-        if not self._preparing:  # whoever waits is no longer wanted, or asks again
+        if not self._preparing:  # callers that still wait ask again
             self._turn.clear()
             self._next_turn.clear()
         if len(self._preparing) < SETUPS_MAX:
