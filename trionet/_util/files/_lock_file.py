@@ -32,7 +32,11 @@ def lock_file(path: str, open_file: Callable[[], LogFile]) -> LogFile:
     is_replaced = os.name == "nt"  # which has no modes
     while True:
         file = open_file()
-        lock_descriptor(file.fileno())
+        try:
+            lock_descriptor(file.fileno())
+        except OSError as error:  # such as one of a file system without locks
+            error.filename = path
+            raise
         if not _is_at(path, file):
             continue  # another broker has replaced it
         # Once: some file systems have the same mode for all files.

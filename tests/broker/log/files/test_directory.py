@@ -399,6 +399,21 @@ def test_second_lock_of_a_folder_is_refused_until_the_first_is_released(
 
 
 @posix
+def test_a_file_system_without_locks_is_named_with_the_file(
+    folder: FolderDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+
+    with pytest.raises(OSError, match="No locks available") as failed:
+        folder.lock()
+
+    assert lock_path(folder) == failed.value.filename
+
+
+@posix
 def test_only_the_owner_can_open_the_lock(folder: FolderDirectory) -> None:
     """Whoever can open the file for reading can lock it, and keep the broker from starting."""
     lock = folder.lock()
