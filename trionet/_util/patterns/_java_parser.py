@@ -1,6 +1,8 @@
 r"""Parses regular expressions of Java.
 
-Supported: everything but ``\G``, ``\X``, ``\N{...}``, ``\b{g}``, and the flags d, u, U and x.
+Supported: everything but ``\G``, ``\X``, ``\N{...}``, ``\b{g}``, the flags d, u, U and x, and
+properties other than POSIX classes, general categories and a few binary properties, such as
+``\p{InGreek}``.
 """
 
 from __future__ import annotations
@@ -158,7 +160,9 @@ class JavaParser(Parser):
             "z": characters.END,
             "Z": characters.LAST_LINE_END,
         }
-        if self._next in checks and not self._text.startswith("b{g}", self._at):
+        if self._text.startswith("b{g}", self._at):
+            raise ValueError(r"the escape \b{g} is not supported")
+        if self._next in checks:
             return self._checking(checks[self._take_one()])
         if self._take("R"):
             return self._atomic(self._line_break())

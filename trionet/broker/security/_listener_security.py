@@ -367,7 +367,7 @@ def _mapping_warnings(mapping: PrincipalMapping) -> Iterator[str]:
     for pattern in mapping.bounded:
         yield (
             f"ssl.principal.mapping.rules: {pattern!r} has back-references,"
-            " lookahead, lookbehind, atomic groups or possessive repetition, whose time is not"
+            r" lookahead, lookbehind, atomic groups, possessive repetition or \R, whose time is not"
             " linear in the length of a name; names that take too long are rejected"
         )
 
