@@ -14,6 +14,7 @@ from ...protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from .._topic_partition import TopicPartition
+from ._addresses import HOST_CHARS_MAX
 
 COORDINATOR_ID_BASE: Final = 2**32 - 1
 """The node ids of connections to group coordinators count down from this value.
@@ -23,9 +24,6 @@ broker is holding. Kafka counts down from 2^31 - 1, which may be the id of anoth
 
 # Broker ids are int32; the node ids of coordinator connections are above it.
 _COORDINATORS_ABOVE: Final = 2**31 - 1
-
-#: The longest host that a message quotes in full; a longer one is no DNS name.
-_HOST_CHARS_MAX: Final = 255
 
 
 @attrs.frozen
@@ -49,8 +47,8 @@ class Node:
     def address(self) -> str:
         """``host:port``, with brackets around an IPv6 address; a host that is no name is cut."""
         host = self.host
-        if len(host) > _HOST_CHARS_MAX:
-            host = f"{host[:_HOST_CHARS_MAX]}…"
+        if len(host) > HOST_CHARS_MAX:
+            host = f"{host[:HOST_CHARS_MAX]}…"
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     @property
