@@ -514,7 +514,7 @@ class Consumer(NotCopied):
             ValueError: a topic name is empty, or a timestamp or partition number is negative.
             TypeError: a key is not a :class:`.TopicPartition`, or a timestamp is not an int.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
-            TrionetError: a broker rejected the request.
+            TrionetError: a broker rejected the request, or returned an offset that no log has.
 
         Cancellation: safe at any point; the consumer's state is unchanged.
         """
@@ -532,7 +532,7 @@ class Consumer(NotCopied):
             TypeError: an item is not a :class:`.TopicPartition`.
             ValueError: a topic name is empty, or a partition number is negative.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
-            TrionetError: a broker rejected the request.
+            TrionetError: a broker rejected the request, or returned an offset that no log has.
 
         Cancellation: safe at any point; the consumer's state is unchanged.
         """
@@ -548,7 +548,7 @@ class Consumer(NotCopied):
             TypeError: an item is not a :class:`.TopicPartition`.
             ValueError: a topic name is empty, or a partition number is negative.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
-            TrionetError: a broker rejected the request.
+            TrionetError: a broker rejected the request, or returned an offset that no log has.
 
         Cancellation: safe at any point; the consumer's state is unchanged.
         """

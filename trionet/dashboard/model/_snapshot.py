@@ -174,9 +174,8 @@ def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels,
 
 
 def _number(value: float | None) -> float:
-    return (
-        0.0 if value is None else number(value)
-    )  # NaN, which JSON does not have: nothing was measured
+    # None is NaN, which JSON does not have: nothing was measured.
+    return 0.0 if value is None else number(value)
 
 
 def read_figures(
