@@ -96,7 +96,7 @@ async def test_rejections_are_counted_and_the_first_is_logged(
             for group in ("d", "e"):
                 await commit(client, {"t": {0: 1}}, group=group)
 
-        text = "rejecting new group {!r}: there are 1 (max.groups=1)"
+        text = "rejecting new group {!r}: max.groups=1 is reached"
         assert [text.format(each) for each in "be"] == caplog.messages
         errors = broker._apis.counts.route("OffsetCommit", 9).errors
         assert 3 == errors[FULL]

@@ -43,6 +43,6 @@ class Limit:
             return None
         level = logging.DEBUG if self._is_reported else logging.WARNING
         self._is_reported = True
-        text = f"rejecting new {new}: there are {count} ({self._key}={self._maximum})"
+        text = f"rejecting new {new}: {self._key}={self._maximum} is reached"
         logger.log(level, "%s", text)
         return ApiError(POLICY_VIOLATION, text)
