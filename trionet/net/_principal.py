@@ -116,8 +116,9 @@ class PrincipalMapping:
                     return name
         except TooManyStepsError:
             raise AuthenticationError(
-                f"the rules in ssl.principal.mapping.rules need more than {self.steps_max} steps for"
-                f" a name of {len(distinguished_name)} characters that begins with"
+                "the rules in ssl.principal.mapping.rules need more than"
+                f" {self.steps_max} steps for a name of {len(distinguished_name)} characters that"
+                " begins with"
                 f" {distinguished_name[:100]!r}"
             ) from None
         raise AuthenticationError(
