@@ -11,7 +11,15 @@ import trio.testing
 from support.client import connect
 from support.tls import certificate, client_context, write_pem
 from support.watching import watching
-from trionet import Broker, open_admin, open_broker, open_jafka_broker, open_jafka_client
+from trionet import (
+    Broker,
+    ConfigError,
+    open_admin,
+    open_broker,
+    open_jafka_broker,
+    open_jafka_client,
+)
+from trionet._util._raising import raise_single_error
 from trionet.broker.transactions._transaction import NO_IDENTITY
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources._actions import ActionError, Actions
@@ -229,3 +237,22 @@ async def test_a_part_that_fails_is_an_alarm_and_runs_again(
 
     [record] = caplog.records
     assert "_Failing" in record.getMessage()
+
+
+async def test_settings_that_cannot_be_are_the_users_error_and_no_alarm(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(tmp_path / "none.pem"),
+    }
+    async with open_remote("127.0.0.1:1", settings) as source:
+        with (
+            trio.fail_after(60),
+            pytest.raises(ConfigError, match=r"cannot read .*none\.pem"),
+            raise_single_error(),
+        ):
+            await source.run(Model())
+
+    assert not caplog.records

@@ -17,6 +17,7 @@ import trio
 
 from ..._util._logging import get_logger
 from ..._util._raising import raise_single_error
+from ...errors import ConfigError
 from ..model._model import Model
 from ._actions import Actions
 
@@ -133,6 +134,10 @@ class JoinedSource:
         """Run a part, and again if it fails, so that the others go on.
 
         A part handles the errors that its reads are known to raise; this is for all others.
+
+        Raises:
+            ConfigError: the user's settings conflict with each other, or name a file that cannot be
+                read, so that the part cannot start.
         """
         once = _Once(task_status)
         while True:
@@ -140,6 +145,8 @@ class JoinedSource:
                 with raise_single_error():
                     await part.run(model, task_status=once)
             except Exception as error:  # boundary: one part
+                if isinstance(error, ConfigError) and not once.has_started:
+                    raise
                 what = type(part).__name__
                 logger.exception("a part of the dashboard failed: %s", what)
                 why = f"some data could not be read: {error!r}; see the log"
@@ -154,12 +161,13 @@ class _Once:
     """A task status that may be reported again, by a part that is run again."""
 
     def __init__(self, task_status: Started) -> None:
-        self._task_status: Started | None = task_status
+        self._task_status = task_status
+        self.has_started = False
 
     def started(self, value: None = None) -> None:
-        task_status, self._task_status = self._task_status, None
-        if task_status is not None:
-            task_status.started(value)
+        if not self.has_started:
+            self.has_started = True
+            self._task_status.started(value)
 
 
 async def start_in(
