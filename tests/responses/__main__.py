@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
         description="Run programs of producers, consumers, admin and network clients, in virtual"
         " time, with responses that were good until something changed them. No value ends a program"
         " with an error that is not documented, holds its loop for 50 ms, keeps it busy, or grows"
-        " its memory by more than the response. The exit status is 1 if one did.",
+        " its memory by 24 MB. The exit status is 1 if one did.",
     )
     parser.add_argument("--seed", type=int, default=0, help="the first one (default %(default)s)")
     parser.add_argument(

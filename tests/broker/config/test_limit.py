@@ -27,9 +27,12 @@ async def delete_group(client: Client, group: str) -> int:
 
 
 async def init(client: Client, id: str | None) -> int:
-    request = InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=60_000)
-    error_code: int = (await client.call(request, 4)).error_code
+    error_code: int = (await client.call(_init(id), 4)).error_code
     return error_code
+
+
+def _init(id: str | None) -> InitProducerIdRequest:
+    return InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=60_000)
 
 
 async def test_a_group_beyond_the_limit_is_rejected_however_it_begins() -> None:
@@ -69,6 +72,17 @@ async def test_offsets_of_a_transaction_cannot_create_a_group_beyond_the_limit()
 async def test_a_transactional_id_beyond_the_limit_is_rejected() -> None:
     async with broker_and_client({"max.transactional.ids": "1"}) as (_, client):
         assert [0, FULL, 0, 0] == [await init(client, id) for id in ("a", "b", "a", None)]
+
+
+async def test_a_rejected_transactional_id_uses_up_no_producer_id() -> None:
+    async with broker_and_client({"max.transactional.ids": "1"}) as (_, client):
+        [first, second] = [await client.call(_init(id), 4) for id in ("a", None)]
+        for _ in range(3):
+            assert FULL == await init(client, "b")
+        third = await client.call(_init(None), 4)
+
+        ids = [each.producer_id for each in (first, second, third)]
+        assert list(range(ids[0], ids[0] + 3)) == ids
 
 
 async def test_no_topic_beyond_the_limit_is_created_automatically() -> None:

@@ -31,8 +31,8 @@ class Limit:
     def error(self, count: int, new: str) -> ApiError | None:
         """Return the error for a client that would create one more; None if it may.
 
-        The first rejection is logged as a warning. Others follow only once there was room again,
-        since a client could fill the log with them.
+        The first rejection is logged as a warning, and further ones only once there was room again,
+        since a client can cause any number.
 
         Args:
             count: how many there are.

@@ -150,9 +150,11 @@ class TransactionCoordinator:
         """Return a new producer id if a request for a transactional id may need one; else -1.
 
         Raises:
-            ApiError: the database cannot be written.
+            ApiError: the database cannot be written, or there are too many transactional ids.
         """
         transaction = self.transactions.get(id)
+        if transaction is None:
+            self._check_limit(id)  # before a producer id is used up
         current = None if transaction is None else transaction.current
         if current is not None and current.producer_epoch < EXHAUSTED:
             return NO_PRODUCER
@@ -375,11 +377,14 @@ class TransactionCoordinator:
     def _get_or_create(self, id: str) -> Transaction[Log]:
         transaction = self.transactions.get(id)
         if transaction is None:
-            error = self._limit.error(len(self.transactions), f"transactional id {id!r}")
-            if error is not None:
-                raise error
+            self._check_limit(id)
             transaction = self.transactions[id] = Transaction(id)
         return transaction
+
+    def _check_limit(self, new_id: str) -> None:
+        error = self._limit.error(len(self.transactions), f"transactional id {new_id!r}")
+        if error is not None:
+            raise error
 
     def _store(
         self,

@@ -264,6 +264,7 @@ def _escape(text: str) -> str:
     return inner.translate(_ESCAPES).join(outer)
 
 
+# A subject has few kinds of attributes; that of a hostile certificate has thousands of attributes.
 @lru_cache(maxsize=64)
 def _dotted(encoded: bytes) -> str:
     """Return an object identifier in dotted form."""
