@@ -167,6 +167,8 @@ _PATTERNS: Final = (
     "ord[e-r&&[^f]]rs",
     "[o[p]]rders",
     "a(?i)B",
+    r"\p{InGreek}",
+    "(?x) orders",
     "no such topic",
     "[",
     "*",

@@ -31,9 +31,8 @@ class Other(NamedTuple):
 
 #: The differences from the connector, and why, as the migration page says it.
 REASONS: Final[Mapping[str, str]] = {
-    "`subscribePattern` with `&&` or `[...]` inside `[...]`, or flags in its middle": (
-        "an error that names the construct, since Python's `re` has no counterpart"
-    ),
+    r"`subscribePattern` with `\G`, `\X`, `\N{...}`, `\b{g}`, the flag `x`, or classes of scripts and"
+    r" blocks such as `\p{InGreek}`": "an error that names the construct",
     "an option that resembles a known one, or is a setting without `kafka.`": (
         "an error, where the connector ignores it and reads or writes something else than was meant"
     ),
@@ -52,9 +51,8 @@ REASONS: Final[Mapping[str, str]] = {
 _SYNTAX, _MISSPELT, _TWICE, _LIMIT, _MODE, _INSERT = REASONS
 _ERROR: Final = "error: ConfigError"
 OURS: Final[Mapping[str, Other]] = {
-    "pattern ord[e-r&&[^f]]rs": Other(_ERROR, _SYNTAX),
-    "pattern [o[p]]rders": Other(_ERROR, _SYNTAX),
-    "pattern a(?i)B": Other(_ERROR, _SYNTAX),
+    r"pattern \p{InGreek}": Other(_ERROR, _SYNTAX),
+    "pattern (?x) orders": Other(_ERROR, _SYNTAX),
     "a misspelt option": Other(_ERROR, _MISSPELT),
     "a setting without kafka.": Other(_ERROR, _MISSPELT),
     "a partition twice": Other(_ERROR, _TWICE),
