@@ -107,6 +107,9 @@ async def test_commits_that_are_cancelled_anywhere_are_made_or_not_and_the_next_
                 await member.coordinator.commit({partition: OffsetAndMetadata(1000)})
                 break
             except RebalanceInProgressError:
+                # The background task is joining. The member keeps its partitions meanwhile, so that
+                # a read may end at once: without a wait, this loop would never let that task run.
+                await trio.sleep(0.001)
                 await member.read(lambda: len(member.has) == 2)
 
         assert 1000 == kit.group("readers").offsets[partition]
