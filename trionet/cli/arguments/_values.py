@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from trionet._util._text import nearest
+from trionet._util.patterns._name_pattern import NamePattern
 from trionet.errors import ConfigError
 
 from ._parser import Argument, flag, repeatable
@@ -134,12 +135,12 @@ def matching(patterns: Sequence[str], names: Iterable[str]) -> list[str]:
         ConfigError: a pattern is not a valid regular expression.
     """
     compiled = [_compiled(pattern) for pattern in patterns]
-    return sorted(name for name in names if any(each.fullmatch(name) for each in compiled))
+    return sorted(name for name in names if any(each.matches(name) for each in compiled))
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> NamePattern:
     try:
-        return re.compile(pattern)
+        return NamePattern(re.compile(pattern))
     except re.error as error:
         raise ConfigError(f"invalid regular expression {pattern!r}: {error}") from error
 

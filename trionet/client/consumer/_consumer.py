@@ -127,8 +127,9 @@ class Consumer(NotCopied):
 
         Args:
             topics: topic names, or a pattern that must match a topic's full name. A pattern also
-                matches topics that are created later. Python's ``re`` matches it on the event loop,
-                so repetitions in it should not be nested: other users choose the names.
+                matches topics that are created later. A name that would take it long is matched in
+                a bounded number of steps, as other users choose the names; of syntax that only
+                Python has, such as ``(?P<name>...)``, ``re`` alone can say, however long it takes.
             on_assigned: called with the partitions that were added. This and the other callbacks
                 may be plain or async functions.
             on_revoked: called with the partitions that are about to be revoked.

@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from ...._util.patterns._name_pattern import NamePattern
 from ..._argument_checks import TOPIC_LENGTH_MAX
 from ..._topic_partition import EVENTS, TopicPartition
 from ...network._cluster import Cluster
@@ -56,7 +57,7 @@ class SubscriptionState:
     def __init__(self, default_reset: ResetStrategy) -> None:
         self.type = SubscriptionType.NONE
         self.topics: frozenset[str] = frozenset()
-        self.pattern: re.Pattern[str] | None = None
+        self.pattern: NamePattern | None = None
         self.assignment = AssignedPartitions(default_reset)
         self.looked_up: Counter[str] = Counter()
         self.lost_at = 0.0
@@ -83,7 +84,7 @@ class SubscriptionState:
             ValueError: partitions are assigned manually, or there is a subscription by name.
         """
         self._become(SubscriptionType.PATTERN)
-        self.pattern = pattern
+        self.pattern = NamePattern(pattern)
 
     def subscribe_matching(self, topics: Iterable[str]) -> bool:
         """Update the topics that match the pattern, given all topics of the cluster.
@@ -98,7 +99,7 @@ class SubscriptionState:
         # A name that no topic can have, which a broker may make up, can take a pattern very long.
         if self.pattern is None or len(topic) > TOPIC_LENGTH_MAX:
             return False
-        return self.pattern.fullmatch(topic) is not None
+        return self.pattern.matches(topic)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> bool:
         """Assign exactly these partitions; partitions that stay assigned keep their positions.
