@@ -31,8 +31,8 @@ class Other(NamedTuple):
 
 #: The differences from the connector, and why, as the migration page says it.
 REASONS: Final[Mapping[str, str]] = {
-    r"`subscribePattern` with `\G`, `\X`, `\N{...}`, `\b{g}`, the flag `x`, or classes of scripts and"
-    r" blocks such as `\p{InGreek}`": "an error that names the construct",
+    r"`subscribePattern` with `\G`, `\X`, `\N{...}`, `\b{g}`, the flag `x`, or classes of scripts"
+    r" and blocks such as `\p{InGreek}`": "an error that names the construct",
     "an option that resembles a known one, or is a setting without `kafka.`": (
         "an error, where the connector ignores it and reads or writes something else than was meant"
     ),

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
-from typing import Final
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final
 
 from .._logging import get_logger
-from ._java_pattern import JavaPattern
-from ._program import Steps, TooManyStepsError
+
+if TYPE_CHECKING:
+    from ._java_pattern import JavaPattern
 
 LOGGER: Final = get_logger(__name__)
 
@@ -49,7 +50,6 @@ class NamePattern:
         text = pattern.pattern
         self._repetitions = sum(bool(each[1]) for each in _OPEN.finditer(text))
         self._is_nested = _OPEN_GROUP.search(text) is not None
-        self._bounded = _in_java(pattern)
         self._matches_bounded = lru_cache(REMEMBERED_MAX)(self._in_steps)
 
     def matches(self, name: str) -> bool:
@@ -59,9 +59,13 @@ class NamePattern:
         whose syntax only Python has, or a name that is not of printable ASCII characters, ``re``
         alone can say, however long it takes.
         """
-        if self._bounded is None or self._is_quick(len(name)) or not _ORDINARY.fullmatch(name):
+        if self._is_quick(len(name)) or not _ORDINARY.fullmatch(name) or self._bounded is None:
             return self.pattern.fullmatch(name) is not None
         return self._matches_bounded(name)
+
+    @cached_property
+    def _bounded(self) -> JavaPattern | None:
+        return _in_java(self.pattern)
 
     def _is_quick(self, length: int) -> bool:
         if self._is_nested:
@@ -69,6 +73,8 @@ class NamePattern:
         return math.comb(length + self._repetitions, self._repetitions) <= BACKTRACKS_MAX
 
     def _in_steps(self, name: str) -> bool:
+        from ._program import Steps, TooManyStepsError  # slow to import, rarely needed
+
         assert self._bounded is not None
         try:
             return self._bounded.matches(name, Steps(STEPS_MAX))
@@ -85,6 +91,8 @@ class NamePattern:
 
 def _in_java(pattern: re.Pattern[str]) -> JavaPattern | None:
     """Return a pattern in Java's dialect, if it says the same there."""
+    from ._java_pattern import JavaPattern  # slow to import, rarely needed
+
     text, flags = pattern.pattern, pattern.flags
     if not text.isascii() or _OTHER_DIALECT.search(text) or flags & ~_SAME_FLAGS:
         return None
