@@ -13,12 +13,8 @@ import re
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from .._logging import get_logger
-
 if TYPE_CHECKING:
     from ._java_pattern import JavaPattern
-
-LOGGER: Final = get_logger(__name__)
 
 BACKTRACKS_MAX: Final = 3_000_000
 """How many ways to divide a name among repetitions ``re`` may have to try: some 30 ms."""
@@ -79,7 +75,9 @@ class NamePattern:
         try:
             return self._bounded.matches(name, Steps(STEPS_MAX))
         except TooManyStepsError:
-            LOGGER.warning(
+            from .._logging import get_logger
+
+            get_logger(__name__).warning(
                 "the pattern %r takes more than %d steps for the name %r, which counts as not"
                 " matched; avoid lookahead and repetitions of what is repeated",
                 self.pattern.pattern,
