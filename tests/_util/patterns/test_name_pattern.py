@@ -45,6 +45,12 @@ def compiled(text: str, flags: int) -> re.Pattern[str]:
 @example(pattern=compiled("[a&&b]*", re.NOFLAG), name="a&b")
 @example(pattern=compiled("[a[b]]*", re.NOFLAG), name="a]]")
 @example(pattern=compiled("[+-[a]*]", re.NOFLAG), name="[a]")
+@example(pattern=compiled(r"[\][a]]*", re.NOFLAG), name="aa")
+@example(pattern=compiled("[]a[b]]*", re.NOFLAG), name="ab")
+@example(pattern=compiled(r"[^[\w]-]*", re.NOFLAG), name="&-]")
+@example(pattern=compiled(r"\0101*", re.NOFLAG), name="A")
+@example(pattern=compiled(r"\u017f*", re.IGNORECASE), name="s")
+@example(pattern=compiled(r"\N{KELVIN SIGN}*", re.IGNORECASE), name="k")
 def test_every_name_gets_the_verdict_of_re(pattern: re.Pattern[str], name: str) -> None:
     names = NamePattern(pattern)
     names._is_nested = True  # no name is quick
@@ -58,6 +64,7 @@ def test_every_name_gets_the_verdict_of_re(pattern: re.Pattern[str], name: str) 
         ".*-.*-.*-.*-.*x",
         "([a-z]+-?)+x",
         r"(\w|-)*(\w|-)*(\w|-)*x",
+        r"(?:[a-z]+|-+|\\)*x",
         "(?:a|-|a-)*x",
         "(?i)[a-z-]+[A-Z-]+[a-z-]+[a-z-]+[a-z-]+x",
         "(?!__)(?:[^-]*-?)*-x",

@@ -24,10 +24,12 @@ REMEMBERED_MAX: Final = 10_000
 """For how many names the verdicts of the other matcher are kept, as they are asked for again."""
 
 _OPEN: Final = re.compile(r"\\.|([*+]|\{\d*,\d*\})", re.DOTALL)
-_OPEN_GROUP: Final = re.compile(r"(?<!\\)\)(?:[*+]|\{)")
+_OPEN_GROUP: Final = re.compile(r"\\.|(\)(?:[*+]|\{))", re.DOTALL)
 _ORDINARY: Final = re.compile(r"[!-~ ]*")
-# Inside a class, Java has sets and Python has not; the numbers of groups may be octal in Python.
-_OTHER_DIALECT: Final = re.compile(r"&&|\[[^\]]*\[|\\[1-9]")
+# Inside a class, which may begin with a "]", Java has sets and Python has not, and Java ignores
+# blanks with the flag x. Octal numbers may differ in length, and those of groups be octal in
+# Python, where letters beyond ASCII are other cases of "i", "k" and "s".
+_OTHER_DIALECT: Final = re.compile(r"&&|\[\^?\]?(?:\\.|[^\]\\])*\[|\\[0-9NuU]|\(\?[a-z]*x")
 _SAME_FLAGS: Final = re.ASCII | re.UNICODE | re.IGNORECASE | re.DOTALL | re.MULTILINE
 
 
@@ -45,7 +47,7 @@ class NamePattern:
         self.pattern = pattern
         text = pattern.pattern
         self._repetitions = sum(bool(each[1]) for each in _OPEN.finditer(text))
-        self._is_nested = _OPEN_GROUP.search(text) is not None
+        self._is_nested = any(each[1] for each in _OPEN_GROUP.finditer(text))
         self._matches_bounded = lru_cache(REMEMBERED_MAX)(self._in_steps)
 
     def matches(self, name: str) -> bool:
