@@ -10,12 +10,12 @@ import attrs
 import trio
 
 from trionet._util._text import counted
-from trionet._util.patterns._name_pattern import NamePattern
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._range import END, assign_range, existing_partitions, unknown_topic
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
+from ..arguments._values import matching
 from ..clients._first_response import Client, connect, timeout_error
 from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
@@ -173,13 +173,11 @@ class _Run:
             return options.topics
         from trionet.client.admin._admin import open_admin  # slow to import, rarely needed
 
-        patterns = [NamePattern(re.compile(each)) for each in options.topics]
         found: list[str] = []
         async with open_admin(options.servers, options.admin_settings) as admin:
             with trio.move_on_after(options.timeout_seconds) as late:
                 await self._connect(admin)
-                names = await admin.list_topics()
-                found = [name for name in sorted(names) if any(p.matches(name) for p in patterns)]
+                found = matching(options.topics, await admin.list_topics())
             if late.cancelled_caught:
                 raise self._timeout_error(admin)
         if not found and (options.stops or not options.group):
