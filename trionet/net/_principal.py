@@ -116,9 +116,8 @@ class PrincipalMapping:
                     return name
         except TooManyStepsError:
             raise AuthenticationError(
-                "the rules in ssl.principal.mapping.rules need more than"
-                f" {self.steps_max} steps for a name of {len(distinguished_name)} characters that"
-                " begins with"
+                f"the rules in ssl.principal.mapping.rules need more than {self.steps_max} steps"
+                f" for a name of {len(distinguished_name)} characters that begins with"
                 f" {distinguished_name[:100]!r}"
             ) from None
         raise AuthenticationError(
