@@ -99,6 +99,14 @@ def test_offsets_come_back_from_their_json(offsets: Offsets) -> None:
         '{"t":{"0":9223372036854775808}}',
         '{"t":{"0":1},"t":{"1":1}}',
         '{"t":{"0":1,"0":2}}',
+        '{"t":{"0":1,"+0":2}}',
+        '{"t":{"0":1}} {"t":{"1":2}}',
+        '{"t":{"0":1e30}}',
+        '{"t":{"0":NaN}}',
+        '{"t":{"0":-Infinity}}',
+        '{"t":{" 0":1}}',
+        '{"t":{"0":' + 5000 * "1" + "}}",
+        '{"t":{"' + 5000 * "1" + '":1}}',
         "[" * 100_000,
     ],
 )
@@ -109,7 +117,30 @@ def test_other_json_is_refused_with_an_example(text: str) -> None:
     assert text[:100] in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"t":0}', '{"t":["0"]}', '{"t":[-1]}', '{"t":[0.0]}'])
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ('{"t":{"0":1e1}}', 10),
+        ('{"t":{"0":-2.0}}', -2),
+        ('{"t":{"+0":3}}', 3),
+        ('{"t":{"00":4}}', 4),
+    ],
+)
+def test_numbers_are_written_in_any_way_that_the_connector_reads(text: str, offset: int) -> None:
+    offsets = {TopicPartition("t", 0): offset}
+
+    assert offsets == from_json(text) == parse_offsets(text).offsets
+    assert {type(each) for each in from_json(text).values()} == {int}
+
+
+def test_a_partition_below_0_is_one_that_does_not_exist() -> None:
+    assert [("t", 1), ("t", -1)] == list(partitions_from_json('{"t":[1.0,-1]}'))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", '{"t":0}', '{"t":["0"]}', '{"t":[0.5]}', '{"t":[null]}', '{"t":[4294967296]}'],
+)
 def test_other_json_of_partitions_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected e\.g\."):
         partitions_from_json(text)

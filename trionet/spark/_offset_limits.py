@@ -12,6 +12,7 @@ the error condition, so that existing log searches keep working.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import ClassVar, Final, TypeAlias
@@ -119,6 +120,9 @@ PlainOffsets: TypeAlias = dict[str, dict[str, int]]
 LATEST: Final = -1
 EARLIEST: Final = -2
 
+#: The number of a partition as the key of a JSON object; Java's ``Integer.parseInt`` takes a sign.
+_PARTITION: Final = re.compile(r"\+?[0-9]{1,20}")
+
 EXAMPLE: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 
 
@@ -165,6 +169,8 @@ def from_json(text: str, example: str = EXAMPLE) -> Offsets:
 def partitions_from_json(text: str) -> tuple[TopicPartition, ...]:
     """Parse partitions from ``{"topicA":[0,1]}``, keeping their order.
 
+    There may be partitions below 0: like others that do not exist, they are left out of a query.
+
     Raises:
         ConfigError: the text is not of this form.
     """
@@ -174,7 +180,7 @@ def partitions_from_json(text: str) -> tuple[TopicPartition, ...]:
         if not isinstance(numbers, list):
             raise ConfigError(wrong)
         for number in numbers:
-            found[TopicPartition(topic, integer(number, 0, INT_MAX, wrong))] = None
+            found[TopicPartition(topic, integer(number, -INT_MAX, INT_MAX, wrong))] = None
     return tuple(found)
 
 
@@ -187,7 +193,9 @@ def parse_object(text: str, wrong: str) -> dict[str, object]:
     """
     try:
         value = json.loads(text, object_pairs_hook=lambda pairs: _unique_keys(pairs, wrong))
-    except (json.JSONDecodeError, RecursionError):
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError):  # a number may have too many digits for an int
         raise ConfigError(wrong) from None
     if not isinstance(value, dict):
         raise ConfigError(wrong)
@@ -202,23 +210,26 @@ def offsets_of_topic(topic: str, numbers: object, wrong: str, lowest: int = EARL
     """
     if not isinstance(numbers, dict):
         raise ConfigError(wrong)
-    return {
-        TopicPartition(topic, _partition(partition, wrong)): integer(
-            offset, lowest, LONG_MAX, wrong
-        )
-        for partition, offset in numbers.items()
-    }
+    found: Offsets = {}
+    for key, offset in numbers.items():
+        partition = TopicPartition(topic, _partition(key, wrong))
+        if partition in found:  # as "0" and "+0"
+            raise ConfigError(f"duplicate key {key}: {wrong}")
+        found[partition] = integer(offset, lowest, LONG_MAX, wrong)
+    return found
 
 
 def integer(value: object, lowest: int, highest: int, wrong: str) -> int:
-    """Return a JSON value that must be an integer within the bounds.
+    """Return a JSON value that must be an integer within the bounds, such as 10, 10.0 or 1e1.
 
     Raises:
         ConfigError: the value is not such an integer; the message is ``wrong``.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
-        return value
-    raise ConfigError(wrong)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(wrong)
+    if not (lowest <= value <= highest and value == int(value)):
+        raise ConfigError(wrong)
+    return int(value)
 
 
 def _offsets(topics: object, wrong: str) -> Offsets:
@@ -231,10 +242,9 @@ def _offsets(topics: object, wrong: str) -> Offsets:
 
 
 def _partition(text: object, wrong: str) -> int:
-    is_number = isinstance(text, str) and text.isascii() and text.isdigit()
-    if not is_number or int(str(text)) > INT_MAX:
+    if not isinstance(text, str) or not _PARTITION.fullmatch(text) or int(text) > INT_MAX:
         raise ConfigError(wrong)
-    return int(str(text))
+    return int(text)
 
 
 def _unique_keys(pairs: list[tuple[str, object]], wrong: str) -> dict[str, object]:
