@@ -59,6 +59,9 @@ def found(pattern: str) -> list[str]:
         ("^(?i:a)1", "A1"),
         ("(?d)(?i)a1", "A1"),
         ("(?u)zz", "zz zzz"),
+        ("(?x) ^ z {2, 3} # two or three", "zz zzz"),
+        (r"^\p{javaUpperCase}\p{IsLatin}+$", "Orders"),
+        (r"^\p{InBasicLatin}\N{DIGIT ONE}", "A1"),
         (r"\x{7a}{3}", "zzz"),
         ("^z{2}{3}$", "zz"),  # Java ignores all counts but the first
         ("^z+{2}{1,}?$", "zz zzz"),
@@ -85,10 +88,8 @@ def test_what_is_no_pattern_is_an_error(pattern: str) -> None:
     ("pattern", "construct"),
     [
         (r"\p{InGreek}", r"property \p{InGreek}"),
-        ("(?x) a b", "flag x"),
         (r"\Ga", r"escape \G"),
         (r"a\X", r"escape \X"),
-        (r"\N{DIGIT ONE}", r"escape \N"),
         (r"a\b{g}", r"escape \b{g}"),
     ],
 )

@@ -54,4 +54,4 @@ def is_found(pattern: str, topic: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _compiled(pattern: str) -> JavaPattern:
-    return JavaPattern(pattern, ignored_flags=_IGNORED_FLAGS, states_max=STATES_MAX)
+    return JavaPattern(pattern, ignored_flags=_IGNORED_FLAGS, states_max=STATES_MAX, is_ascii=True)

@@ -84,6 +84,15 @@ def test_the_same_is_found_with_backtracking(pattern: str, text: str) -> None:
         ("a(?=b)|(?<=a)b(?!b)|(?<!b)c", "abb c ab", ["a", "c", "a", "b"]),
         ("(?>a|ab)c|x++x|y?+y", "abc xx yy", ["yy"]),
         ("a{2}{3}", "aaaa", ["aa", "aa"]),
+        ("(?x) a b # both\n | c{1, 2} ", "ab a b cc", ["ab", "cc"]),
+        (r"(?x)[b d]\ | (?-x:a c) + ?", "b a ca c", ["b ", "a c", "a c"]),
+        (r"(?x: a b )c\Q #\E(?x)\Q #\E", "abc # #", ["abc # #"]),
+        (r"\N{DIGIT ONE}[\N{latin small letter a}]", "1a", ["1a"]),
+        (r"\p{javaLowerCase}\p{javaUpperCase}\P{javaLetterOrDigit}", "aB-äÖ.", ["aB-", "äÖ."]),
+        (r"\p{javaJavaIdentifierStart}\p{javaJavaIdentifierPart}+", "1a2$ -_", ["a2$"]),
+        (r"\p{javaWhitespace}|\p{javaSpaceChar}\p{javaMirrored}", "a\t\xa0(", ["\t", "\xa0("]),
+        (r"\p{gc=Lu}\p{general_category=Nd}\p{IsAlnum}\p{LC}\p{all}", "A1aB-", ["A1aB-"]),
+        (r"\p{IsWORD}\p{IsHexDigit}\p{Iswhite_space}\p{IsLC}", "_f\x85a", ["_f\x85a"]),
         ("", "ab", ["", "", ""]),
     ],
 )
@@ -115,7 +124,16 @@ def test_the_last_iteration_of_a_repeated_group_counts_also_if_it_is_empty() -> 
         (r"\y", r"the escape \\y is not supported"),
         (r"\G", r"the escape \\G is not supported"),
         (r"\p{Greek}", "the property .* is not supported"),
-        ("(?x)a b", "the flag x is not supported"),
+        (r"\p{IsLatin}", "the property .* is not supported"),
+        (r"\p{InBasicLatin}", "the property .* is not supported"),
+        (r"\p{gc=Upper}\p{x=L}", "the property .*x=L.* is not supported"),
+        (r"\N{NO SUCH}", "no character has the name"),
+        (r"\N{KEYCAP DIGIT ONE}", "no character has the name"),
+        (r"\N1", r"\\N is not followed by the name"),
+        ("(?x)a # (b\n(c", "not closed"),
+        ("(?y)a", "the flag y is not supported"),
+        ("a{,3}", "illegal repetition"),
+        ("(?#a)", "the group .* is not supported"),
         ("(?P<a>b)", "the group .* is not supported"),
         (r"\x{110000}", "there is no character"),
         ("(a{50}){100}", "too large"),
@@ -127,6 +145,29 @@ def test_the_last_iteration_of_a_repeated_group_counts_also_if_it_is_empty() -> 
 def test_what_is_invalid_or_not_supported_is_said_to_be_so(pattern: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         JavaPattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"\p{IsLatin}+|\p{InBasicLatin}", ["orders", ".", "eu"]),
+        (r"\p{script=LATIN}+(?=\p{sc=zyyy})|\p{block=Basic Latin}$", ["orders", "u"]),
+        (r"\p{IsLatn}+\p{IsCommon}\p{blk=BASIC_LATIN}*", ["orders.eu"]),
+    ],
+)
+def test_in_texts_of_ascii_there_are_the_scripts_and_blocks_of_its_characters(
+    pattern: str, expected: list[str]
+) -> None:
+    text = "orders.eu"
+    compiled = JavaPattern(pattern, is_ascii=True)
+
+    assert expected == [text[each[0] : each[1]] for each in compiled.find_all(text, Steps(ENOUGH))]
+
+
+@pytest.mark.parametrize("name", ["IsGreek", "InGreek", "IsLatins", "Latin", "isLatin", "sc=Han"])
+def test_other_scripts_and_blocks_are_not_supported(name: str) -> None:
+    with pytest.raises(ValueError, match=r"the property .* is not supported"):
+        JavaPattern(rf"\p{{{name}}}", is_ascii=True)
 
 
 @pytest.mark.parametrize("pattern", ["(a*)*b", "(a|a)*b", "(.*?)(.*?)(.*?)(.*)x", "((a?){50})*b"])

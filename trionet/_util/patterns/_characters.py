@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
 from typing import Final
 
 from ._program import Accepts, Check
@@ -43,13 +42,82 @@ _POSIX: Final[dict[str, frozenset[str]]] = {
     "XDigit": _DIGITS | frozenset("abcdefABCDEF"),
     "Space": frozenset(" \t\n\x0b\f\r"),
 }
-_UNICODE: Final[dict[str, Callable[[str], bool]]] = {
-    "IsAlphabetic": str.isalpha,
-    "IsLetter": str.isalpha,
-    "IsDigit": lambda each: unicodedata.category(each) == "Nd",
-    "IsLowercase": str.islower,
-    "IsUppercase": str.isupper,
-    "IsPunctuation": lambda each: unicodedata.category(each).startswith("P"),
+_LETTERS_AND_DIGITS: Final = ("L", "Nd")
+_IDENTIFIER_START: Final = ("L", "Nl", "Sc", "Pc")
+_IGNORABLE: Final = frozenset(map(chr, [*range(9), *range(0x0E, 0x1C), *range(0x7F, 0xA0)]))
+_NO_BREAK_SPACES: Final = frozenset("\xa0\u2007\u202f")
+_WHITESPACE: Final = frozenset("\t\n\x0b\f\r\x1c\x1d\x1e\x1f")
+_JOINERS: Final = frozenset("\u200c\u200d")
+_WIDE_HEX: Final = frozenset(map(chr, [*range(0xFF21, 0xFF27), *range(0xFF41, 0xFF47)]))
+
+
+def _of(*categories: str) -> Accepts:
+    """Return the predicate of general categories, given by their first letters."""
+    return lambda each: unicodedata.category(each).startswith(categories)
+
+
+def _is_printable(character: str) -> bool:
+    return not unicodedata.category(character).startswith(("Zl", "Zp", "C")) or (
+        unicodedata.category(character) in {"Cf", "Co"}
+    )
+
+
+#: Binary properties, in capital letters; the case of their names does not count.
+_UNICODE: Final[dict[str, Accepts]] = {
+    "ALNUM": lambda each: each.isalpha() or unicodedata.category(each) == "Nd",
+    "ALPHABETIC": str.isalpha,
+    "ASSIGNED": lambda each: unicodedata.category(each) != "Cn",
+    "BLANK": lambda each: each == "\t" or unicodedata.category(each) == "Zs",
+    "CONTROL": _of("Cc"),
+    "DIGIT": _of("Nd"),
+    "GRAPH": lambda each: _is_printable(each) and unicodedata.category(each) != "Zs",
+    "HEX_DIGIT": lambda each: (
+        each in _POSIX["XDigit"] or each in _WIDE_HEX or unicodedata.category(each) == "Nd"
+    ),
+    "JOIN_CONTROL": _JOINERS.__contains__,
+    "LETTER": str.isalpha,
+    "LOWERCASE": str.islower,
+    "PRINT": _is_printable,
+    "PUNCTUATION": _of("P"),
+    "TITLECASE": _of("Lt"),
+    "UPPERCASE": str.isupper,
+    "WHITE_SPACE": lambda each: each in "\t\n\x0b\f\r\x85" or unicodedata.category(each)[0] == "Z",
+    "WORD": lambda each: (
+        each.isalpha()
+        or each in _JOINERS
+        or unicodedata.category(each) in {"Mn", "Me", "Mc", "Nd", "Pc"}
+    ),
+}
+_UNICODE_ALIASES: Final = {
+    "HEXDIGIT": "HEX_DIGIT",
+    "JOINCONTROL": "JOIN_CONTROL",
+    "WHITESPACE": "WHITE_SPACE",
+}
+#: Methods of ``java.lang.Character``: ``javaLowerCase`` is ``isLowerCase``.
+_METHODS: Final[dict[str, Accepts]] = {
+    "javaAlphabetic": str.isalpha,
+    "javaDefined": lambda each: unicodedata.category(each) != "Cn",
+    "javaDigit": _of("Nd"),
+    "javaISOControl": _of("Cc"),
+    "javaIdentifierIgnorable": lambda each: (
+        each in _IGNORABLE or unicodedata.category(each) == "Cf"
+    ),
+    "javaJavaIdentifierPart": lambda each: (
+        each in _IGNORABLE
+        or unicodedata.category(each).startswith((*_IDENTIFIER_START, "Nd", "Mc", "Mn", "Cf"))
+    ),
+    "javaJavaIdentifierStart": _of(*_IDENTIFIER_START),
+    "javaLetter": _of("L"),
+    "javaLetterOrDigit": _of(*_LETTERS_AND_DIGITS),
+    "javaLowerCase": str.islower,
+    "javaMirrored": lambda each: unicodedata.mirrored(each) == 1,
+    "javaSpaceChar": _of("Z"),
+    "javaTitleCase": _of("Lt"),
+    "javaUpperCase": str.isupper,
+    "javaWhitespace": lambda each: (
+        each in _WHITESPACE
+        or (unicodedata.category(each)[0] == "Z" and each not in _NO_BREAK_SPACES)
+    ),
 }
 _CATEGORIES: Final = frozenset("LMNPSZC") | {
     f"{kind}{detail}"
@@ -59,22 +127,66 @@ _CATEGORIES: Final = frozenset("LMNPSZC") | {
     ]
     for detail in details
 }
+#: What has no category of its own.
+_OTHERS: Final[dict[str, Accepts]] = {
+    "L1": lambda each: each <= "\xff",
+    "LC": _of("Lu", "Ll", "Lt"),
+    "LD": _of(*_LETTERS_AND_DIGITS),
+    "all": lambda _: True,
+}
+#: Scripts and blocks with characters of ASCII, in capital letters. No other has any.
+_ASCII_SCRIPTS: Final[dict[str, frozenset[str]]] = {
+    **dict.fromkeys(("LATIN", "LATN"), _ALPHA),
+    **dict.fromkeys(("COMMON", "ZYYY"), _POSIX["ASCII"] - _ALPHA),
+}
+_ASCII_BLOCKS: Final = frozenset(("BASIC LATIN", "BASICLATIN", "BASIC_LATIN"))
 
 
-def has_property(name: str) -> Accepts:
-    r"""Return the predicate of ``\p{name}``.
+def has_property(name: str, *, is_ascii: bool) -> Accepts:
+    r"""Return the predicate of ``\p{name}``, where the name may be one with a value, as gc=Lu.
+
+    Args:
+        name: the name.
+        is_ascii: whether it is only called for characters of ASCII, which allows scripts and
+            blocks.
 
     Raises:
         ValueError: the property is not supported.
     """
+    key, has_value, value = name.partition("=")
+    kind = key.lower() if has_value else key[:2]
+    value = value if has_value else key[2:]
+    found: Accepts | None = None
+    if kind in ("gc", "general_category"):
+        found = _find_property(value)
+    elif kind in ("sc", "script"):
+        found = _find_script(value, is_ascii=is_ascii)
+    elif kind in ("In", "blk", "block"):
+        found = _POSIX["ASCII"].__contains__ if is_ascii and _is_ascii_block(value) else None
+    elif kind == "Is" and not has_value:
+        capitals = value.upper()
+        found = _UNICODE.get(_UNICODE_ALIASES.get(capitals, capitals)) or _find_property(value)
+        found = found or _find_script(value, is_ascii=is_ascii)
+    elif not has_value:
+        found = _find_property(name)
+    if found is None:
+        raise ValueError(rf"the property \p{{{name}}} is not supported")
+    return found
+
+
+def _find_property(name: str) -> Accepts | None:
     if name in _POSIX:
         return _POSIX[name].__contains__
-    if name in _UNICODE:
-        return _UNICODE[name]
-    category = name.removeprefix("Is")
-    if category in _CATEGORIES:
-        return lambda each: unicodedata.category(each).startswith(category)
-    raise ValueError(rf"the property \p{{{name}}} is not supported")
+    return _of(name) if name in _CATEGORIES else _METHODS.get(name) or _OTHERS.get(name)
+
+
+def _find_script(name: str, *, is_ascii: bool) -> Accepts | None:
+    found = _ASCII_SCRIPTS.get(name.upper())
+    return found.__contains__ if is_ascii and found is not None else None
+
+
+def _is_ascii_block(name: str) -> bool:
+    return name.upper() in _ASCII_BLOCKS
 
 
 def is_not_a_line_end(character: str) -> bool:

@@ -1,13 +1,14 @@
 r"""Parses regular expressions of Java.
 
-Supported: everything but ``\G``, ``\X``, ``\N{...}``, ``\b{g}``, the flags d, u, U and x, and
-properties other than POSIX classes, general categories and a few binary properties, such as
-``\p{InGreek}``.
+Supported: everything but ``\G``, ``\X``, ``\b{g}``, the flags d, u and U, and of properties those
+of scripts and blocks, such as ``\p{InGreek}``, ``\p{IsIdeographic}`` and a few more. In texts that
+are ASCII only, the scripts and blocks of its characters are supported, too.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 from . import _characters as characters
@@ -24,7 +25,11 @@ _LOOKS: Final = {
     "?<=": (True, False),
     "?<!": (True, True),
 }
-_PROPERTY: Final = re.compile(r"\{(\w+)\}|(\w)")
+_PROPERTY: Final = re.compile(r"\{([^{}]+)\}|(\w)")
+_CHARACTER_NAME: Final = re.compile(r"\{([^{}]+)\}")
+# With the flag x, blanks mean nothing, nor do comments up to the end of their line.
+_SPACED_REPEAT: Final = re.compile(r"\{(\d+)[ \t-\r]*(,?)[ \t-\r]*(\d*)[ \t-\r]*\}")
+_IGNORED: Final = re.compile(r"(?:[ \t-\r]|#[^\n\r\x85\u2028\u2029]*)+")
 _CODE: Final = re.compile(
     r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|0([0-3][0-7]{0,2}|[0-7]{1,2})"
 )
@@ -37,6 +42,7 @@ class JavaParser(Parser):
         text: the expression.
         ignored_flags: flags that are accepted without effect.
         states_max: the maximum number of states.
+        is_ascii: whether the texts are ASCII only.
 
     Attributes:
         groups_by_name: the numbers of named groups.
@@ -45,8 +51,9 @@ class JavaParser(Parser):
         ValueError: the expression is invalid, too large, or uses syntax that is not supported.
     """
 
-    def __init__(self, text: str, ignored_flags: str, states_max: int) -> None:
+    def __init__(self, text: str, ignored_flags: str, states_max: int, *, is_ascii: bool) -> None:
         self._ignored_flags = ignored_flags
+        self._is_ascii = is_ascii
         super().__init__(text, states_max)
         self.groups_by_name: dict[str, int] = {}
         self._flags: frozenset[str] = frozenset()
@@ -57,7 +64,7 @@ class JavaParser(Parser):
         if self._next and self._next in "*+?":
             raise ValueError(f"nothing to repeat before {self._next!r} at position {self._at}")
         if self._next == "{":
-            if REPEAT.match(self._text, self._at) is None:
+            if self._repeat_counts.match(self._text, self._at) is None:
                 raise ValueError(f"illegal repetition at position {self._at}")
             return Fragment(lambda after: after, can_be_empty=True)  # Java repeats nothing
         if self._take("["):
@@ -77,6 +84,17 @@ class JavaParser(Parser):
             return self._accepting(accepts)
         return self._accepting(self._literal(character))
 
+    @property
+    def _repeat_counts(self) -> re.Pattern[str]:
+        return _SPACED_REPEAT if "x" in self._flags else REPEAT
+
+    def _take_ignored(self) -> bool:
+        ignored = _IGNORED.match(self._text, self._at) if "x" in self._flags else None
+        if ignored is None:
+            return False
+        self._at = ignored.end()
+        return True
+
     def _after_repetition(self, repeated: Fragment) -> Fragment:
         return self._atomic(repeated) if self._take("+") else repeated  # possessive
 
@@ -88,6 +106,7 @@ class JavaParser(Parser):
 
     def _group(self) -> Fragment:
         flags = self._flags
+        self._take_ignored()
         fragment = self._inside_group()
         self._flags = flags
         return fragment
@@ -137,8 +156,10 @@ class JavaParser(Parser):
             start = self._text[self._at - 1 : self._at + 2]
             raise ValueError(f"the group {start} is not supported")
         on, off = match[1], match[2] or ""
-        if unknown := "".join(each for each in on + off if each not in f"ims{self._ignored_flags}"):
-            raise ValueError(f"the flag {unknown[0]} is not supported; supported: i, m, s")
+        if unknown := "".join(
+            each for each in on + off if each not in f"imsx{self._ignored_flags}"
+        ):
+            raise ValueError(f"the flag {unknown[0]} is not supported; supported: i, m, s, x")
         self._at = match.end()
         self._flags = self._flags.union(on).difference(off)
 
@@ -227,18 +248,33 @@ class JavaParser(Parser):
             return accepts if letter.islower() else _negated(accepts)
         if letter in characters.ESCAPED_CHARACTERS:
             return characters.ESCAPED_CHARACTERS[letter]
+        if letter == "N":
+            return self._named_character()
         if letter == "c" and self._next:
             return chr(ord(self._take_one()) ^ 64)
         if not letter or (letter.isascii() and letter.isalnum()):
             raise ValueError(f"the escape \\{letter} is not supported")
         return letter
 
+    def _named_character(self) -> str:
+        name = _CHARACTER_NAME.match(self._text, self._at)
+        if name is None:
+            raise ValueError(r"\N is not followed by the name of a character")
+        self._at = name.end()
+        try:
+            found = unicodedata.lookup(name[1])
+        except KeyError:
+            found = ""
+        if len(found) != 1:  # Python knows names of sequences, too
+            raise ValueError(f"no character has the name {name[1]!r}")
+        return found
+
     def _property(self) -> Accepts:
         name = _PROPERTY.match(self._text, self._at)
         if name is None:
             raise ValueError(r"\p is not followed by the name of a property")
         self._at = name.end()
-        return self._any_case(characters.has_property(name[1] or name[2]))
+        return self._any_case(characters.has_property(name[1] or name[2], is_ascii=self._is_ascii))
 
     # Classes.
 
@@ -250,6 +286,7 @@ class JavaParser(Parser):
         is_negated = self._take("^")
         operands: list[list[Accepts]] = [[]]
         while True:
+            self._take_ignored()
             if not self._next:
                 raise ValueError("a character class is not closed by ']'")
             if self._next == "]" and (operands[-1] or len(operands) > 1):
@@ -275,10 +312,12 @@ class JavaParser(Parser):
         first = self._class_character()
         if callable(first):
             return first
+        self._take_ignored()
         following = self._text[self._at + 1 : self._at + 2]
         if self._next != "-" or following in ("]", "[", ""):
             return self._literal(first)
         self._at += 1
+        self._take_ignored()
         last = self._class_character()
         if callable(last) or last < first:
             raise ValueError(f"illegal character range at position {self._at}")

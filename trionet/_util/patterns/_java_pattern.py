@@ -23,6 +23,8 @@ class JavaPattern:
         text: the expression.
         ignored_flags: flags that are accepted without effect, such as ``u``.
         states_max: the maximum number of states, which bounds the steps of a character.
+        is_ascii: whether all texts are ASCII only, so that classes of its scripts and blocks are
+            supported, such as ``\p{IsLatin}``.
 
     Attributes:
         text: the expression.
@@ -35,9 +37,16 @@ class JavaPattern:
         ValueError: the expression is invalid, too large, or uses syntax that is not supported.
     """
 
-    def __init__(self, text: str, *, ignored_flags: str = "", states_max: int = STATES_MAX) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        ignored_flags: str = "",
+        states_max: int = STATES_MAX,
+        is_ascii: bool = False,
+    ) -> None:
         self.text = text
-        parser = JavaParser(text, ignored_flags, states_max)
+        parser = JavaParser(text, ignored_flags, states_max, is_ascii=is_ascii)
         program = parser.parse()
         self.group_count = program.group_count - 1
         self.groups_by_name = parser.groups_by_name

@@ -85,6 +85,14 @@ class Parser(ABC):
         """Parse flags that hold until the end of their group, if there are any."""
         return False
 
+    @property
+    def _repeat_counts(self) -> re.Pattern[str]:
+        return REPEAT
+
+    def _take_ignored(self) -> bool:
+        """Parse what means nothing, such as a comment, if there is any."""
+        return False
+
     def _add(self, op: Op, argument: object, *following: int) -> int:
         if len(self._states) >= self._states_max:
             raise self._too_large()
@@ -111,9 +119,11 @@ class Parser(ABC):
 
     def _branch(self) -> Fragment:
         parts: list[Fragment] = []
+        self._take_ignored()
         while self._next and self._next not in "|)":
             if not self._take_flags():
                 parts.append(self._repeated(self._atom()))
+            self._take_ignored()
         return Fragment(
             lambda after: self._in_sequence(parts, after),
             all(each.can_be_empty for each in parts),
@@ -148,12 +158,14 @@ class Parser(ABC):
 
     def _repeated(self, part: Fragment) -> Fragment:
         """Parse a repetition, if there is one, and return the repeated part."""
+        self._take_ignored()
         counts = self._take_counts()
         if counts is None:
             return part
         least, most = counts
         if (most is not None and most < least) or max(least, most or 0) > self._states_max:
             raise ValueError(f"cannot repeat from {least} to {most} times")
+        self._take_ignored()
         is_greedy = not self._take("?")
         repeated = Fragment(
             lambda after: self._repeat(part, least, most, is_greedy, after),
@@ -166,7 +178,7 @@ class Parser(ABC):
         return repeated
 
     def _take_counts(self) -> tuple[int, int | None] | None:
-        match = REPEAT.match(self._text, self._at)
+        match = self._repeat_counts.match(self._text, self._at)
         if match is not None:
             self._at = match.end()
             least = int(match[1])
