@@ -5,6 +5,7 @@ A broker has no SASL in virtual time, because dates and the cost of its cryptogr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import trio
@@ -16,6 +17,7 @@ from trionet.broker.security._sasl_exchange import SaslExchange
 from trionet.net._authenticator import Gate, Progress
 from trionet.net._principal import USER as USER_TYPE
 from trionet.net._principal import Principal
+from trionet.net.sasl._mechanism import SaslServer
 from trionet.net.sasl._plain import PlainServer, verify_with
 from trionet.protocol.messages.describe_cluster import DescribeClusterResponse
 from trionet.testing import MemoryNetwork, MemoryStream
@@ -27,17 +29,23 @@ class SaslNode(ScriptedNode):
     Args:
         network: where it is.
         session_ms: how long a session lives, in milliseconds; 0 for ever.
+        mechanisms: the mechanisms by which it lets clients in; PLAIN by default.
 
     Attributes:
         renewals: how often a client has authenticated once more.
     """
 
-    def __init__(self, network: MemoryNetwork, session_ms: int = 0) -> None:
+    def __init__(
+        self,
+        network: MemoryNetwork,
+        session_ms: int = 0,
+        mechanisms: Mapping[str, Callable[[], SaslServer]] | None = None,
+    ) -> None:
         super().__init__(network)
         self.renewals = 0
         self.replies["DescribeCluster"] = lambda _: DescribeClusterResponse(cluster_id="c")
         self._settings = settings(
-            mechanisms={"PLAIN": lambda: PlainServer(verify_with({USER: PASSWORD}))},
+            mechanisms=mechanisms or {"PLAIN": lambda: PlainServer(verify_with({USER: PASSWORD}))},
             session_ms={"PLAIN": session_ms},
         )
         self._exchanges: dict[MemoryStream, SaslExchange] = {}

@@ -78,8 +78,16 @@ def test_what_kafka_compares_without_regard_to_case_and_numbers_of_acks(
         (
             {"sasl.mechanism": "GSSAPI"},
             (
-                "sasl.mechanism = 'GSSAPI' is not allowed; allowed: one of PLAIN, SCRAM-SHA-256,"
-                " SCRAM-SHA-512, OAUTHBEARER"
+                "sasl.mechanism = GSSAPI: Kerberos is not supported;"
+                " docs/howto/connect-to-a-secured-cluster.md says under Kerberos what to use"
+                " in its place"
+            ),
+        ),
+        (
+            {"sasl.mechanism": "PLAINTEXT"},
+            (
+                "sasl.mechanism = 'PLAINTEXT' is not allowed; allowed: one of PLAIN,"
+                " SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM"
             ),
         ),
         (

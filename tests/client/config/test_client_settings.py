@@ -18,6 +18,7 @@ from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from trionet.client.network._open_client import ClientSettings
 from trionet.client.network._telemetry import TelemetrySettings
 from trionet.client.security._settings import (
+    IamLogin,
     RefreshSettings,
     SaslClientSettings,
     SecuritySettings,
@@ -321,6 +322,65 @@ def test_tokens_of_a_server_are_asked_for_as_either_kafka_has_it() -> None:
     assert expected == old.token_endpoint
 
 
+_IAM = "software.amazon.msk.auth.iam"
+
+
+def test_amazon_msk_has_the_settings_of_java() -> None:
+    """Both of its mechanisms: here they are one."""
+    options = 'awsRoleArn="arn:aws:iam::1:role/r" awsStsRegion=eu-west-1 awsDebugCreds=true'
+    by_iam = {
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": f"{_IAM}.IAMLoginModule required {options};",
+        "sasl.client.callback.handler.class": f"{_IAM}.IAMClientCallbackHandler",
+    }
+    handler = f"{_IAM}.IAMOAuthBearerLoginCallbackHandler"
+    by_token = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f"{PACKAGE}.oauthbearer.OAuthBearerLoginModule required {options};",
+        "sasl.login.callback.handler.class": handler,
+        "sasl.client.callback.handler.class": handler,
+    }
+
+    expected = SaslClientSettings(
+        mechanism="OAUTHBEARER",
+        iam=IamLogin(role_arn="arn:aws:iam::1:role/r", sts_region="eu-west-1"),
+    )
+    assert expected == sasl(by_iam) == sasl(by_token)
+    assert IamLogin() == getattr(sasl({"sasl.mechanism": "AWS_MSK_IAM"}), "iam", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("awsProfile=p", "unknown option awsProfile for Amazon MSK; allowed: awsDebugCreds, "),
+        ("username=a password=b", "unknown option password"),
+        ("awsRoleSessionName=p", "awsRoleSessionName requires awsRoleArn"),
+        ("awsRoleArn=r awsProfileName=p", "awsProfileName and awsRoleArn cannot both be set"),
+    ],
+)
+def test_options_for_amazon_msk_that_do_not_fit_are_refused(options: str, message: str) -> None:
+    jaas = f"{_IAM}.IAMLoginModule required {options};"
+
+    with pytest.raises(ConfigError, match=message):
+        sasl({"sasl.mechanism": "AWS_MSK_IAM", "sasl.jaas.config": jaas})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"sasl.mechanism": "GSSAPI"},
+        {},
+        {
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;",
+        },
+    ],
+)
+def test_kerberos_is_refused_with_the_page_that_says_what_to_use(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"Kerberos .*docs/howto/connect-to-a-secured-cluster"):
+        sasl(given)
+
+
 def test_secret_that_is_sent_in_the_clear_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -334,7 +394,7 @@ def test_secret_that_is_sent_in_the_clear_is_logged(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({}, "sasl.mechanism must be set, since Kafka's default GSSAPI is not supported"),
+        ({}, r"sasl.mechanism must be set, since its default is GSSAPI: Kerberos is not supported"),
         ({"sasl.mechanism": "PLAIN"}, "requires a user name and a password"),
         ({"sasl.mechanism": "OAUTHBEARER"}, "requires either a function that returns tokens"),
         (

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from ..._util._logging import get_logger
 from ...errors import ConfigError
 from ...protocol._config_types import Password, Value, parse_value, value_text
-from ._keys import ClientKeys
+from ._keys import KERBEROS, ClientKeys
 
 logger = get_logger("trionet.client")
 
@@ -26,6 +26,12 @@ def _number_as_text(raw: object) -> object:
     return str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
 
 
+def _without_kerberos(raw: object) -> object:
+    if raw == "GSSAPI":
+        raise ConfigError(f"sasl.mechanism = GSSAPI: {KERBEROS}")
+    return raw
+
+
 # Kafka compares these case-insensitively (ConfigDef.CaseInsensitiveValidString), and `acks=1` is
 # what Python users write.
 _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
@@ -34,6 +40,7 @@ _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
         "group.protocol": _lower,
         "metadata.recovery.strategy": _lower,
         "metrics.recording.level": _upper,
+        "sasl.mechanism": _without_kerberos,
         "security.protocol": _upper,
     }
 )

@@ -24,6 +24,7 @@ from ..network._open_client import ClientSettings
 from ..network._telemetry import TelemetrySettings
 from ..security._settings import (
     LOGIN_SECONDS,
+    IamLogin,
     RefreshSettings,
     SaslClientSettings,
     SecuritySettings,
@@ -31,6 +32,7 @@ from ..security._settings import (
     TokenProvider,
 )
 from ._client_config import ClientConfig
+from ._keys import AWS_MSK_IAM, IAM_LOGIN_CALLBACKS, IAM_LOGIN_MODULE, KERBEROS
 
 # Kafka: ClientTelemetryProvider.
 _TELEMETRY_LABELS: Final = ("client.rack", "group.id", "group.instance.id", "transactional.id")
@@ -123,6 +125,7 @@ _LOGIN_MODULES: Final = (
     "org.apache.kafka.common.security.plain.PlainLoginModule",
     "org.apache.kafka.common.security.scram.ScramLoginModule",
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    IAM_LOGIN_MODULE,
 )
 # librdkafka's keys, and the prefix of Kafka's keys for the same settings.
 _TRUST: Final = (("ssl.ca.location", "ssl.ca.pem"), "ssl.truststore.")
@@ -232,8 +235,8 @@ def _both(name: str) -> ConfigError:
 def _sasl(config: ClientConfig, token_provider: TokenProvider | None) -> SaslClientSettings:
     if "sasl.mechanism" not in config.given:
         raise ConfigError(
-            "sasl.mechanism must be set, since Kafka's default GSSAPI is not supported; allowed:"
-            f" {', '.join(MECHANISMS)}"
+            f"sasl.mechanism must be set, since its default is GSSAPI: {KERBEROS}; allowed:"
+            f" {', '.join(MECHANISMS)}, {AWS_MSK_IAM}"
         )
     mechanism = config.text("sasl.mechanism")
     if token_provider is not None and mechanism != oauthbearer.NAME:
@@ -242,6 +245,10 @@ def _sasl(config: ClientConfig, token_provider: TokenProvider | None) -> SaslCli
             " OAUTHBEARER"
         )
     options = _jaas_options(config)
+    if token_provider is None and _is_iam(config, mechanism):
+        return SaslClientSettings(
+            mechanism=oauthbearer.NAME, iam=iam_login(options), refresh=_refresh(config)
+        )
     endpoint = None
     if mechanism == oauthbearer.NAME:
         endpoint = token_endpoint(config, options)
@@ -286,6 +293,8 @@ def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str,
 
 def _login_module(text: str) -> LoginModule:
     module = parse_jaas(text)
+    if module.name.rpartition(".")[2] == "Krb5LoginModule":
+        raise ConfigError(f"sasl.jaas.config: {KERBEROS}")
     if module.name not in _LOGIN_MODULES:
         raise ConfigError(
             f"sasl.jaas.config: unsupported login module {module.name}; allowed:"
@@ -309,6 +318,51 @@ def _fraction(config: ClientConfig, key: str, least: float, most: float) -> floa
     if not least <= value <= most:
         raise ConfigError(f"{key} = {value} must be between {least} and {most}")
     return value
+
+
+#: The options of Java's login module for Amazon MSK.
+_IAM_OPTIONS: Final = {
+    "awsProfileName": "profile_name",
+    "awsRoleArn": "role_arn",
+    "awsRoleSessionName": "role_session_name",
+    "awsRoleExternalId": "role_external_id",
+    "awsRoleAccessKeyId": "access_key_id",
+    "awsRoleSecretAccessKey": "secret_access_key",
+    "awsRoleSessionToken": "session_token",
+    "awsStsRegion": "sts_region",
+}
+#: AWS's library for Python has settings of its own for these.
+_IAM_WITHOUT_EFFECT: Final = frozenset({"awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs"})
+
+
+def _is_iam(config: ClientConfig, mechanism: str) -> bool:
+    handler = config.given.get("sasl.login.callback.handler.class")
+    return mechanism == AWS_MSK_IAM or (
+        mechanism == oauthbearer.NAME and handler == IAM_LOGIN_CALLBACKS
+    )
+
+
+def iam_login(options: Mapping[str, str]) -> IamLogin:
+    """Return where the AWS credentials for Amazon MSK come from.
+
+    Args:
+        options: the options of ``sasl.jaas.config``, whose values are not in the errors.
+
+    Raises:
+        ConfigError: an option is unknown, or has no effect beside another.
+    """
+    known = _IAM_OPTIONS.keys() | _IAM_WITHOUT_EFFECT
+    if unknown := sorted(options.keys() - known):
+        raise ConfigError(
+            f"sasl.jaas.config: unknown option {unknown[0]} for Amazon MSK; allowed:"
+            f" {', '.join(sorted(known))}"
+        )
+    of_role = [each for each in _IAM_OPTIONS if each != "awsProfileName" and each in options]
+    if of_role and "awsRoleArn" not in options:
+        raise ConfigError(f"sasl.jaas.config: {of_role[0]} requires awsRoleArn")
+    if of_role and "awsProfileName" in options:
+        raise ConfigError("sasl.jaas.config: awsProfileName and awsRoleArn cannot both be set")
+    return IamLogin(**{_IAM_OPTIONS[key]: options[key] for key in options if key in _IAM_OPTIONS})
 
 
 _URL: Final = "sasl.oauthbearer.token.endpoint.url"

@@ -74,6 +74,17 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: The empty string disables host name verification.
 IDENTIFICATIONS = ("https", "")
 
+#: AWS's mechanism, for which this package uses OAUTHBEARER: see `.security._msk_iam`.
+AWS_MSK_IAM: Final = "AWS_MSK_IAM"
+_IAM: Final = "software.amazon.msk.auth.iam"
+IAM_LOGIN_MODULE: Final = f"{_IAM}.IAMLoginModule"
+IAM_LOGIN_CALLBACKS: Final = f"{_IAM}.IAMOAuthBearerLoginCallbackHandler"
+
+KERBEROS: Final = (
+    "Kerberos is not supported; docs/howto/connect-to-a-secured-cluster.md says under"
+    " Kerberos what to use in its place"
+)
+
 SECURITY: tuple[Row, ...] = (
     ("sasl.jaas.config", PASSWORD, None, None),
     ("sasl.login.connect.timeout.ms", INT, None, FROM_1),
@@ -85,7 +96,7 @@ SECURITY: tuple[Row, ...] = (
     ("sasl.login.refresh.window.jitter", DOUBLE, 0.05, None),
     ("sasl.login.retry.backoff.max.ms", LONG, 10_000, FROM_0),
     ("sasl.login.retry.backoff.ms", LONG, 100, FROM_0),
-    ("sasl.mechanism", STRING, "GSSAPI", MECHANISMS),
+    ("sasl.mechanism", STRING, "GSSAPI", (*MECHANISMS, AWS_MSK_IAM)),
     ("sasl.oauthbearer.client.credentials.client.id", STRING, None, None),
     ("sasl.oauthbearer.client.credentials.client.secret", PASSWORD, None, None),
     ("sasl.oauthbearer.header.urlencode", BOOLEAN, False, None),
@@ -246,7 +257,8 @@ _LOGIN = (
 _TOKENS = "leave it out, and pass a function that fetches tokens (token_provider)"
 _HOOKS = "leave it out, and pass functions in its place, such as on_send and on_consume"
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer"
-_OAUTHBEARER_CALLBACKS = (f"{_PACKAGE}.OAuthBearerLoginCallbackHandler",)
+_CLIENT_CALLBACKS = (f"{_IAM}.IAMClientCallbackHandler", IAM_LOGIN_CALLBACKS)
+_LOGIN_CALLBACKS = (f"{_PACKAGE}.OAuthBearerLoginCallbackHandler", IAM_LOGIN_CALLBACKS)
 
 _TOKEN_ENDPOINT_KEYS: tuple[Row, ...] = (
     ("sasl.oauthbearer.assertion.algorithm", STRING, "RS256", None),
@@ -268,9 +280,11 @@ _ALL_UNSUPPORTED: tuple[UnsupportedKey, ...] = (
     UnsupportedKey(
         ("config.providers", LIST, (), None), "leave it out, and set the values directly"
     ),
-    UnsupportedKey(("sasl.client.callback.handler.class", CLASS, None, None), _LOGIN),
     UnsupportedKey(
-        ("sasl.login.callback.handler.class", CLASS, None, None), _LOGIN, _OAUTHBEARER_CALLBACKS
+        ("sasl.client.callback.handler.class", CLASS, None, None), _LOGIN, _CLIENT_CALLBACKS
+    ),
+    UnsupportedKey(
+        ("sasl.login.callback.handler.class", CLASS, None, None), _LOGIN, _LOGIN_CALLBACKS
     ),
     UnsupportedKey(("sasl.login.class", CLASS, None, None), _LOGIN),
     *(UnsupportedKey(row, _TOKENS) for row in _TOKEN_ENDPOINT_KEYS),

@@ -42,7 +42,7 @@ class ClientKeywords(TypedDict, total=False):
     sasl_login_refresh_window_jitter: float
     sasl_login_retry_backoff_max_ms: int
     sasl_login_retry_backoff_ms: int
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"]
     sasl_oauthbearer_client_credentials_client_id: str
     sasl_oauthbearer_client_credentials_client_secret: str | Password
     sasl_oauthbearer_header_urlencode: bool

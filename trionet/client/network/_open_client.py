@@ -131,6 +131,7 @@ async def open_kafka_client(
     settings = settings or ClientSettings()
     key = "bootstrap.controllers" if of_controllers else "bootstrap.servers"
     updater: MetadataUpdater
+    servers: list[tuple[str, int]] = []
     if metadata_updater is None:
         servers = parse_bootstrap_servers(bootstrap_servers, key)
         metadata = Metadata(servers, settings.metadata, network.rng)
@@ -141,7 +142,12 @@ async def open_kafka_client(
         )
     else:
         updater = metadata_updater
-    security = await prepare_security(settings.security, settings.requests.client_id, network)
+    security = await prepare_security(
+        settings.security,
+        settings.requests.client_id,
+        network,
+        [host for host, _ in servers],
+    )
     async with network.open_readiness(None) as readiness, open_background_nursery() as nursery:
         selector = Selector(
             readiness, idle_seconds_max=settings.idle_seconds_max, parks_at_once=True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from ...net.tls._key_stores import in_store_thread
 from ...net.tls._tls_context import client_context
 from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._transport import TransportLayer
+from ._msk_iam import new_token
 from ._sasl_client_authenticator import SaslClientAuthenticator
 from ._settings import SaslClientSettings, SecuritySettings
 from ._tokens import TokenLogin, fetch_token
@@ -69,9 +70,15 @@ class ClientSecurity:
 
 
 async def prepare_security(
-    settings: SecuritySettings, client_id: str, network: Network
+    settings: SecuritySettings, client_id: str, network: Network, hosts: Sequence[str] = ()
 ) -> ClientSecurity:
     """Prepare TLS and SASL for a client: read keystores, and obtain the first token.
+
+    Args:
+        settings: the settings.
+        client_id: the client id in request headers.
+        network: creates the transports.
+        hosts: the names of the bootstrap servers.
 
     Raises:
         ConfigError: a keystore or truststore cannot be read or used, or a token provider returned
@@ -96,6 +103,8 @@ async def prepare_security(
                     "sasl.oauthbearer.token.endpoint.url is not available on an in-memory network"
                 )
             provider = partial(fetch_token, sasl.token_endpoint, network)
+        if sasl.iam is not None:
+            provider = partial(new_token, sasl.iam, hosts)
         if provider is not None:
             login = TokenLogin(provider, sasl.refresh, network)
             await login.log_in()

@@ -73,6 +73,34 @@ class TokenEndpoint:
 
 
 @attrs.frozen(kw_only=True)
+class IamLogin:
+    """Where the AWS credentials for Amazon MSK come from, as options of ``sasl.jaas.config``.
+
+    Without any, they come from where AWS's libraries look for them: the environment, the default
+    profile, or the role of the machine.
+
+    Attributes:
+        profile_name: a profile of AWS's configuration (``awsProfileName``).
+        role_arn: a role to assume (``awsRoleArn``).
+        role_session_name: the name of the role's session (``awsRoleSessionName``).
+        role_external_id: the external id that the role requires (``awsRoleExternalId``).
+        access_key_id: the key that may assume the role (``awsRoleAccessKeyId``).
+        secret_access_key: its secret (``awsRoleSecretAccessKey``).
+        session_token: its session token (``awsRoleSessionToken``).
+        sts_region: the region of the service that grants the role (``awsStsRegion``).
+    """
+
+    profile_name: str = ""
+    role_arn: str = ""
+    role_session_name: str = "aws-msk-iam-auth"
+    role_external_id: str = ""
+    access_key_id: str = ""
+    secret_access_key: str = attrs.field(default="", repr=False)
+    session_token: str = attrs.field(default="", repr=False)
+    sts_region: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class RefreshSettings:
     """The schedule of token refreshes (KIP-255, KIP-368).
 
@@ -106,6 +134,7 @@ class SaslClientSettings:
             delegation token (``tokenauth="true"``, KIP-48).
         token_provider: returns the tokens for OAUTHBEARER (``sasl.login.callback.handler.class``).
         token_endpoint: the server or file that provides the tokens in place of ``token_provider``.
+        iam: the AWS credentials with which the tokens are signed, for Amazon MSK, in place of both.
         refresh: when to refresh the tokens.
     """
 
@@ -115,6 +144,7 @@ class SaslClientSettings:
     is_delegation_token: bool = False
     token_provider: TokenProvider | None = attrs.field(default=None, repr=False)
     token_endpoint: TokenEndpoint | None = None
+    iam: IamLogin | None = None
     refresh: RefreshSettings = attrs.field(factory=RefreshSettings)
 
     def __attrs_post_init__(self) -> None:
@@ -123,7 +153,8 @@ class SaslClientSettings:
                 f"unsupported sasl.mechanism = {self.mechanism!r}; allowed: {', '.join(MECHANISMS)}"
             )
         if self.mechanism == oauthbearer.NAME:
-            if (self.token_provider is None) == (self.token_endpoint is None):
+            sources = (self.token_provider, self.token_endpoint, self.iam)
+            if sum(each is not None for each in sources) != 1:
                 raise ConfigError(
                     "sasl.mechanism = 'OAUTHBEARER' requires either a function that returns tokens"
                     " (token_provider) or sasl.oauthbearer.token.endpoint.url"
