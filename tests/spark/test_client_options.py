@@ -89,6 +89,40 @@ def test_a_value_that_is_not_allowed_is_refused(key: str, text: str, message: st
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "must be set, since its default is GSSAPI: Kerberos is not supported; docs/howto/"),
+        ({"sasl.mechanism": "GSSAPI"}, "Kerberos is not supported; docs/howto/connect-to-a-secur"),
+        ({"sasl.mechanism": "PLAIN"}, "requires a user name and a password"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url"),
+        ({"sasl.mechanism": "GUESSING"}, "allowed: one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, O"),
+    ],
+)
+def test_a_login_that_cannot_work_is_refused_at_the_load(
+    options: dict[str, str], message: str
+) -> None:
+    """Also by a sink, whose client is opened by tasks alone."""
+    for make in (source, sink):
+        with pytest.raises(ConfigError, match=r"^option kafka\.sasl\.mechanism") as caught:
+            make(**{"security.protocol": "SASL_SSL", **options})
+
+        assert message in str(caught.value)
+
+
+def test_amazon_msk_has_the_settings_of_java() -> None:
+    options = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+        "sasl.client.callback.handler.class": (
+            "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+        ),
+    }
+
+    assert {"bootstrap.servers": "host:9092", **options} == source(**options) == sink(**options)
+
+
 @pytest.mark.parametrize("servers", ["host", "host:0", "host:9092,host2:port", ","])
 def test_unreachable_servers_are_refused(servers: str) -> None:
     """At the load, not after the time of a connect."""

@@ -395,6 +395,10 @@ def _checked(
             client[key] = text
     try:
         config = read_config(keys, client, {})
+        if config.text("security.protocol").startswith("SASL_"):
+            from ..client.config._client_settings import check_sasl  # slow to import
+
+            check_sasl(config)
     except ConfigError as error:
         raise ConfigError(f"option kafka.{error}") from None
     if not quietly:

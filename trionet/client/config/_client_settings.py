@@ -165,6 +165,15 @@ def security_settings(
     )
 
 
+def check_sasl(config: ClientConfig) -> None:
+    """Check the settings of SASL, for a protocol that has it, without reading a file.
+
+    Raises:
+        ConfigError: they are inconsistent, or the mechanism is not supported.
+    """
+    _sasl(config, None)
+
+
 def _warn_unused(config: ClientConfig, prefixes: tuple[str, ...]) -> None:
     """Warn about settings that have no effect with this ``security.protocol``."""
     unused = [key for key in config.given if key.startswith(prefixes)]
