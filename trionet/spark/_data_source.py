@@ -28,6 +28,7 @@ from pyspark.sql.types import (
 )
 
 from ..errors import ConfigError, TrionetError
+from ._sentence_first import sentence_first
 
 if TYPE_CHECKING:
     from ._options import SourceOptions
@@ -48,6 +49,7 @@ class TrionetDataSource(DataSource):
         """Return the data source's name for ``format``."""
         return "trionet"
 
+    @sentence_first()
     def schema(self) -> StructType:
         """Check the options, and return the columns. Spark calls this on each ``load()``.
 
@@ -93,6 +95,7 @@ class TrionetDataSource(DataSource):
         except TrionetError as error:
             return InvalidStreamReader(error)
 
+    @sentence_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer for a batch query.
 
@@ -104,6 +107,7 @@ class TrionetDataSource(DataSource):
 
         return BatchWriter(options_of_sink(self.options, schema), schema, overwrite=overwrite)
 
+    @sentence_first()
     def streamWriter(  # noqa: N802
         self,
         schema: StructType,

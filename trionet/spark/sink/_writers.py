@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 from ..._util._logging import get_logger
 from ...errors import ConfigError
 from .._options import SinkOptions
+from .._sentence_first import sentence_first
 from ._messages import TaskWritten, summary
 from ._schema import SinkColumnsError, check_columns
 
@@ -73,7 +74,8 @@ class BatchWriter(DataSourceArrowWriter):
         """Write the rows of one task; called on an executor."""
         from ._task import write_task
 
-        return write_task(self._options, iterator)
+        with sentence_first():
+            return write_task(self._options, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Log the records written; called on the driver when all tasks have succeeded."""
@@ -102,7 +104,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Write the rows of one task; called on an executor."""
         from ._task import write_task
 
-        return write_task(self._options, iterator)
+        with sentence_first():
+            return write_task(self._options, iterator)
 
     def commit(
         self,

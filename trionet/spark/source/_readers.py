@@ -43,6 +43,7 @@ from .._offset_limits import (
 )
 from .._options import SourceOptions
 from .._planning import OffsetRange, TriggerDelay, rate_limited, stream_plan, verify_available_now
+from .._sentence_first import put_first, sentence_first
 from ._offset_reader import OffsetReader, batch_ranges, on_driver
 
 T = TypeVar("T")
@@ -258,6 +259,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """Return one partition per task, with its range of offsets."""
         reader = OffsetReader(self._options)
@@ -268,7 +270,8 @@ class BatchReader(DataSourceReader):
         """Read the records of one range; called in a task."""
         from ._range_reader import read_partition
 
-        return read_partition(self._options, partition)
+        with sentence_first():
+            yield from read_partition(self._options, partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -286,6 +289,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The planner of this run; created only on the driver, because it cannot be pickled."""
         return MicroBatches(self._options, OffsetReader(self._options))
 
+    @sentence_first()
     def _call(self, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         return on_driver(self._options, afn, *args)
 
@@ -331,7 +335,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read the records of one range; called in a task."""
         from ._range_reader import read_partition
 
-        return read_partition(self._options, partition)
+        with sentence_first():
+            yield from read_partition(self._options, partition)
 
     def commit(self, end: PlainOffsets) -> None:
         """Do nothing: Spark stores the offsets, so none are committed to the cluster."""
@@ -351,6 +356,7 @@ class InvalidStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, error: TrionetError) -> None:
+        put_first(error)
         self._error = error
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
