@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # importing it from typing takes longer than this whole m
 if TYPE_CHECKING:
     from ._settings import (
         BearerToken,
+        IamLogin,
         RefreshSettings,
         SaslClientSettings,
         SecuritySettings,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BearerToken",
+    "IamLogin",
     "RefreshSettings",
     "SaslClientSettings",
     "SecuritySettings",
@@ -26,7 +28,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_settings": "BearerToken RefreshSettings SaslClientSettings SecuritySettings TokenEndpoint",
+    "_settings": (
+        "BearerToken IamLogin RefreshSettings SaslClientSettings SecuritySettings TokenEndpoint"
+    ),
     "_tokens": "fetch_token",
 }
 
