@@ -169,6 +169,17 @@ _PATTERNS: Final = (
     "a(?i)B",
     r"\p{InGreek}",
     "(?x) orders",
+    "(?x) ^ orders [.] (eu | us) $ # of two regions",
+    r"^\p{javaUpperCase}\p{javaLowerCase}+$",
+    r"^\p{InBasicLatin}\p{script=Latin}+\p{gc=Pd}",
+    r"^\N{LATIN SMALL LETTER O}rders$",
+    r"orders\cA",
+    r"\Gorders",
+    r"^\Xrders$",
+    r"^orders\b{g}$",
+    "orders{,3}",
+    "(?#of all regions)orders",
+    "(?P<word>orders)",
     "no such topic",
     "[",
     "*",
@@ -182,6 +193,7 @@ def _patterns() -> Iterator[Read]:
 
 
 _NUMBERS: Final = {"subscribe": "numbers"}
+_KAFKA: Final = "org.apache.kafka.common"
 _OPTIONS: Final[Mapping[str, Options]] = {
     "no subscription": {},
     "two subscriptions": {"subscribe": "numbers", "subscribePattern": "numbers"},
@@ -193,6 +205,12 @@ _OPTIONS: Final[Mapping[str, Options]] = {
     "assign": {"assign": _json({"numbers": [0, 1]})},
     "assign, one partition": {"assign": _json({"skewed": [2]})},
     "assign, no such partition": {"assign": _json({"numbers": [0, 9]})},
+    "assign, a partition below 0": {"assign": _json({"numbers": [0, -1]})},
+    "assign, 0.0": {"assign": '{"numbers":[0.0,1e0]}'},
+    "assign, a fraction": {"assign": '{"numbers":[0.7]}'},
+    "assign, null": {"assign": '{"numbers":[null]}'},
+    "assign, text after it": {"assign": '{"numbers":[0]} and more'},
+    "assign, a topic twice": {"assign": '{"numbers":[0],"numbers":[1]}'},
     "assign is no JSON": {"assign": "numbers"},
     "assign is broken JSON": {"assign": '{"numbers":'},
     "assign has no list": {"assign": '{"numbers":0}'},
@@ -203,6 +221,37 @@ _OPTIONS: Final[Mapping[str, Options]] = {
     "a partition from latest": {**_NUMBERS, "startingOffsets": _offsets("numbers", 0, -1, 0)},
     "a partition to earliest": {**_NUMBERS, "endingOffsets": _offsets("numbers", 5, -2, 0)},
     "startingOffsets is no JSON": {**_NUMBERS, "startingOffsets": "soon"},
+    "offsets as 1e1 and 5.0": {
+        **_NUMBERS,
+        "startingOffsets": '{"numbers":{"0":1e0,"1":5.0,"2":0}}',
+    },
+    "an offset with a fraction": {
+        **_NUMBERS,
+        "startingOffsets": '{"numbers":{"0":1.5,"1":0,"2":0}}',
+    },
+    "an offset that is null": {
+        **_NUMBERS,
+        "startingOffsets": '{"numbers":{"0":null,"1":0,"2":0}}',
+    },
+    "an offset beyond 64 bits": {
+        **_NUMBERS,
+        "endingOffsets": '{"numbers":{"0":1e30,"1":0,"2":0}}',
+        "kafkaConsumer.pollTimeoutMs": "2000",
+    },
+    "partitions as +0 and 01": {
+        **_NUMBERS,
+        "startingOffsets": '{"numbers":{"+0":1,"01":5,"2":0}}',
+    },
+    "text after the offsets": {
+        **_NUMBERS,
+        "startingOffsets": _offsets("numbers", 1, 5, 0) + " and more",
+    },
+    "one word for a topic": {**_NUMBERS, "startingOffsets": '{"numbers":"earliest"}'},
+    "times as 1e3": {
+        **_NUMBERS,
+        "startingOffsetsByTimestamp": '{"numbers":{"0":1e3,"1":5.0,"2":0}}',
+        "startingOffsetsByTimestampStrategy": "latest",
+    },
     "startingOffsets misses a partition": {
         **_NUMBERS,
         "startingOffsets": _offsets("numbers", 0, 0),
@@ -221,6 +270,21 @@ _OPTIONS: Final[Mapping[str, Options]] = {
     "maxRecordsPerPartition 0": {**_NUMBERS, "maxRecordsPerPartition": "0"},
     "failOnDataLoss is no boolean": {**_NUMBERS, "failOnDataLoss": "perhaps"},
     "includeHeaders is no boolean": {**_NUMBERS, "includeHeaders": "perhaps"},
+    "blanks around minPartitions": {**_NUMBERS, "minPartitions": " 4 "},
+    "blanks around maxRecordsPerPartition": {**_NUMBERS, "maxRecordsPerPartition": " 4 "},
+    "blanks around startingTimestamp": {
+        **_NUMBERS,
+        "startingTimestamp": " 4000 ",
+        "startingOffsetsByTimestampStrategy": " latest ",
+    },
+    "blanks around failOnDataLoss": {**_NUMBERS, "failOnDataLoss": " true "},
+    "blanks around words and JSON": {
+        **_NUMBERS,
+        "startingOffsets": " earliest ",
+        "endingOffsets": f" {_offsets('numbers', 7, 12, 0)} ",
+    },
+    "blanks around a setting": {**_NUMBERS, "kafka.fetch.max.bytes": " 1000000 "},
+    "a number with a sign": {**_NUMBERS, "minPartitions": "+4"},
     "limits of streams": {**_NUMBERS, "maxOffsetsPerTrigger": "3", "maxTriggerDelay": "1s"},
     "a least above the most": {
         **_NUMBERS,
@@ -246,6 +310,16 @@ _OPTIONS: Final[Mapping[str, Options]] = {
     "kafka.max.poll.records": {**_NUMBERS, "kafka.max.poll.records": "3"},
     "kafka.max.partition.fetch.bytes": {**_NUMBERS, "kafka.max.partition.fetch.bytes": "64"},
     "kafka.fetch.max.bytes is no number": {**_NUMBERS, "kafka.fetch.max.bytes": "x"},
+    "kafka.client.dns.lookup": {
+        **_NUMBERS,
+        "kafka.client.dns.lookup": "resolve_canonical_bootstrap_servers_only",
+    },
+    "kafka.config.providers": {
+        **_NUMBERS,
+        "kafka.config.providers": "env",
+        "kafka.config.providers.env.class": f"{_KAFKA}.config.provider.EnvVarConfigProvider",
+        "kafka.client.id": "${env:HOME}",
+    },
     "negative startingOffsets": {**_NUMBERS, "startingOffsets": _offsets("numbers", -3, 0, 0)},
     "a partition twice": {**_NUMBERS, "startingOffsets": '{"numbers":{"0":0,"0":1,"1":0,"2":0}}'},
     "offsets before times": {
@@ -358,6 +432,10 @@ def _writes() -> Iterator[Write]:
         "kafka.acks 1": {"kafka.acks": "1"},
         "kafka.acks that are none": {"kafka.acks": "some"},
         "kafka.compression.type": {"kafka.compression.type": "gzip"},
+        "kafka.partitioner.class": {
+            "kafka.partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner"
+        },
+        "kafka.transactional.id": {"kafka.transactional.id": "mine"},
         "no servers": {"kafka.bootstrap.servers": ""},
     }
     for name, options in bad.items():
@@ -424,14 +502,17 @@ def _sql() -> Iterator[Sql]:
     # The connector has no tables that are only written to: there {written} is {table}.
     written = _TABLE.replace("{table}", "IF NOT EXISTS {written}")
     read_and_written = _TABLE + ", subscribe='{topic}')", written + ", topic='{topic}')"
-    whole = [each.replace("{topic}", "inserted-{format}") for each in read_and_written]
-    some = [each.replace("{topic}", "intoSome{format}") for each in read_and_written]
+
+    def written_to(topic: str) -> list[str]:
+        return [each.replace("{topic}", topic + "-{format}") for each in read_and_written]
+
     count = "SELECT count(*), sum(offset) FROM {table}"
     rows = "SELECT cast(value as string), partition FROM {table}"
     inserted = (
         "INSERT INTO {written} SELECT * FROM VALUES (binary('k'), binary('v'), string(null), 0,"
         " bigint(0), timestamp(null), 0)"
     )
+    strings = "INSERT INTO {written} (key, value) VALUES ('k', 'v')"
     into_some = "INSERT INTO {written} (key, value) VALUES (binary('k'), binary('v'))"
     for name, *statements in (
         ("CREATE TABLE", table, count),
@@ -442,8 +523,9 @@ def _sql() -> Iterator[Sql]:
         ("a table with columns", table.replace(" USING", " (value STRING) USING"), count),
         ("a table without a subscription", _TABLE + ")", count),
         ("a table with properties", table + " TBLPROPERTIES ('quality'='gold')", count),
-        ("INSERT INTO a table", *whole, inserted, rows),
-        ("INSERT INTO some columns", *some, into_some, rows),
+        ("INSERT INTO a table", *written_to("inserted"), inserted, rows),
+        ("INSERT INTO some columns", *written_to("intoSome"), into_some, rows),
+        ("INSERT INTO with strings", *written_to("intoStrings"), strings, rows),
     ):
         yield Sql(name, tuple(statements))
 

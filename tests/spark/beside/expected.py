@@ -31,15 +31,31 @@ class Other(NamedTuple):
 
 #: The differences from the connector, and why, as the migration page says it.
 REASONS: Final[Mapping[str, str]] = {
-    r"`subscribePattern` with `\G`, `\X`, `\N{...}`, `\b{g}`, the flag `x`, or classes of scripts"
-    r" and blocks such as `\p{InGreek}`": "an error that names the construct",
+    r"`subscribePattern` with `\G`, `\X`, `\b{g}`, or classes of scripts and blocks that ASCII has"
+    r" no characters of, such as `\p{InGreek}`": "an error that names the construct",
     "an option that resembles a known one, or is a setting without `kafka.`": (
         "an error, where the connector ignores it and reads or writes something else than was meant"
     ),
-    "`startingOffsets` and other JSON that names a partition twice": (
+    "`startingOffsets` and other JSON that names a topic or a partition twice": (
         "an error, where the connector takes the last"
     ),
+    "JSON with a fraction such as `1.5`, with `null` in place of a number, with a number beyond 64"
+    " bits, or with text after it": (
+        "an error, where the connector reads 1, 0 or another number, and passes over the text"
+    ),
+    'one word for all partitions of a topic, as `{"topicA":"earliest"}`': (
+        "works here; the connector refuses it"
+    ),
+    "blanks around a number, a truth value or `startingOffsetsByTimestampStrategy`": (
+        "are passed over; the connector refuses them in its own options"
+    ),
     "a limit below 0": "an error at the start, where the connector reports a loss of data",
+    "`kafka.client.dns.lookup` other than `use_all_dns_ips`, `kafka.config.providers`,"
+    " `kafka.partitioner.class`": "an error that says what to do in its place",
+    "`kafka.transactional.id`": (
+        "an error at the start, where the tasks of the connector fail; it belongs to"
+        " `delivery.guarantee=exactly-once` here"
+    ),
     "a batch that is written without a save mode, or with `error`": (
         'Spark refuses it for a source in Python; `mode("append")` works in both'
     ),
@@ -48,19 +64,59 @@ REASONS: Final[Mapping[str, str]] = {
     ),
 }
 
-_SYNTAX, _MISSPELT, _TWICE, _LIMIT, _MODE, _INSERT = REASONS
+(
+    _SYNTAX,
+    _MISSPELT,
+    _TWICE,
+    _NUMBERS,
+    _WORD,
+    _BLANKS,
+    _LIMIT,
+    _JVM,
+    _TRANSACTIONAL,
+    _MODE,
+    _INSERT,
+) = REASONS
 _ERROR: Final = "error: ConfigError"
 OURS: Final[Mapping[str, Other]] = {
     r"pattern \p{InGreek}": Other(_ERROR, _SYNTAX),
-    "pattern (?x) orders": Other(_ERROR, _SYNTAX),
+    r"pattern \Gorders": Other(_ERROR, _SYNTAX),
+    r"pattern ^\Xrders$": Other(_ERROR, _SYNTAX),
+    r"pattern ^orders\b{g}$": Other(_ERROR, _SYNTAX),
     "a misspelt option": Other(_ERROR, _MISSPELT),
     "a setting without kafka.": Other(_ERROR, _MISSPELT),
     "a partition twice": Other(_ERROR, _TWICE),
+    "assign, a topic twice": Other(_ERROR, _TWICE),
+    "assign, a fraction": Other(_ERROR, _NUMBERS),
+    "assign, null": Other(_ERROR, _NUMBERS),
+    "assign, text after it": Other(_ERROR, _NUMBERS),
+    "an offset with a fraction": Other(_ERROR, _NUMBERS),
+    "an offset that is null": Other(_ERROR, _NUMBERS),
+    "an offset beyond 64 bits": Other(_ERROR, _NUMBERS),
+    "text after the offsets": Other(_ERROR, _NUMBERS),
+    "one word for a topic": Other("numbers-0: 0-9, numbers-1: 0-19 in 3 tasks, 2ab2ff64", _WORD),
+    "blanks around minPartitions": Other(
+        "numbers-0: 0-9, numbers-1: 0-19 in 4 tasks, 2ab2ff64", _BLANKS
+    ),
+    "blanks around maxRecordsPerPartition": Other(
+        "numbers-0: 0-9, numbers-1: 0-19 in 3 tasks, 2ab2ff64", _BLANKS
+    ),
+    "blanks around startingTimestamp": Other(
+        "numbers-0: 4-9, numbers-1: 4-19 in 3 tasks, 27a8f197", _BLANKS
+    ),
+    "blanks around failOnDataLoss": Other(
+        "numbers-0: 0-9, numbers-1: 0-19 in 3 tasks, 2ab2ff64", _BLANKS
+    ),
     "stream: a limit below 0": Other(_ERROR, _LIMIT),
+    "kafka.client.dns.lookup": Other(_ERROR, _JVM),
+    "kafka.config.providers": Other(_ERROR, _JVM),
+    "write: kafka.partitioner.class": Other(_ERROR, _JVM),
+    "write: kafka.transactional.id": Other(_ERROR, _TRANSACTIONAL),
     "mode None": Other("error: AnalysisException", _MODE),
     "mode error": Other("error: AnalysisException", _MODE),
     "INSERT INTO a table": Other("v 0", _INSERT),
     "INSERT INTO some columns": Other("v 0", _INSERT),
+    "INSERT INTO with strings": Other("v 0", _INSERT),
 }
 
 

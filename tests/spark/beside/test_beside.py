@@ -19,7 +19,9 @@ from spark.beside.cases import CASES, READS, STATEMENTS, STREAMS, WRITES, Read, 
 from spark.beside.direct import Direct
 from spark.beside.expected import OURS, REASONS, ours, stored
 from spark.beside.topics import seed_all, settings
+from trionet.errors import ConfigError
 from trionet.spark._loop_host import host
+from trionet.spark._options import SinkOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -58,6 +60,37 @@ def test_what_is_other_is_not_equal_and_has_a_reason() -> None:
     assert [] == [
         name for name, other in OURS.items() if outcomes.are_equal(theirs[name], other.outcome)
     ]
+
+
+_LOGIN = {"kafka.security.protocol": "SASL_SSL"}
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "message"),
+    [
+        ("`kafka.partitioner.class`", {"kafka.partitioner.class": "x"}, "not supported"),
+        ("`kafka.config.providers`", {"kafka.config.providers": "env"}, "set the values directly"),
+        (
+            "`java.security.auth.login.config`",
+            {**_LOGIN, "kafka.sasl.mechanism": "PLAIN"},
+            "requires a user name and a password",
+        ),
+        (
+            "`kafka.sasl.mechanism=GSSAPI`",
+            {**_LOGIN, "kafka.sasl.mechanism": "GSSAPI"},
+            r"docs/howto/connect-to-a-secured-cluster\.md",
+        ),
+        ("the default of SASL", _LOGIN, r"docs/howto/connect-to-a-secured-cluster\.md"),
+    ],
+)
+def test_what_has_to_be_changed_is_reported_before_anything_is_written(
+    row: str, options: dict[str, str], message: str
+) -> None:
+    needed = {"kafka.bootstrap.servers": "host:9092", "topic": "t"}
+
+    assert row in PAGE.read_text("utf-8").split("\n## What has to be changed\n")[1]
+    with pytest.raises(ConfigError, match=message):
+        SinkOptions.parse({**needed, **options})
 
 
 def test_the_migration_page_lists_what_is_other_and_why() -> None:
