@@ -556,13 +556,19 @@ def test_a_query_reads_what_it_names_of_what_there_is(
             ("a", "b"),
         ),
         (Subscribe(("b", "a")), ("b", "a")),
-        (SubscribePattern(".*"), None),
     ],
 )
 def test_the_cluster_is_asked_for_no_more_topics_than_needed(
-    subscription: Subscription, topics: tuple[str, ...] | None
+    subscription: Assign | Subscribe, topics: tuple[str, ...]
 ) -> None:
     assert topics == subscription.topics
+    assert subscription == pickle.loads(pickle.dumps(subscription))
+
+
+def test_a_pattern_chooses_among_the_topics_of_the_cluster() -> None:
+    subscription = SubscribePattern("o.*e")
+
+    assert ("other", "orders") == subscription.topics_among(["first", "other", "second", "orders"])
     assert subscription == pickle.loads(pickle.dumps(subscription))
 
 

@@ -54,15 +54,15 @@ class Assign:
     partitions: tuple[TopicPartition, ...]
 
     @property
-    def topics(self) -> tuple[str, ...] | None:
-        """The topics to describe; None for all topics."""
+    def topics(self) -> tuple[str, ...]:
+        """The topics to describe."""
         return tuple(sorted({each.topic for each in self.partitions}))
 
     def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: the partitions of all non-internal topics.
+            existing: the partitions of non-internal topics.
         """
         subscribed = set(self.partitions)
         return sorted(each for each in existing if each in subscribed)
@@ -79,15 +79,15 @@ class Subscribe:
     names: tuple[str, ...]
 
     @property
-    def topics(self) -> tuple[str, ...] | None:
-        """The topics to describe; None for all topics."""
+    def topics(self) -> tuple[str, ...]:
+        """The topics to describe."""
         return self.names
 
     def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: the partitions of all non-internal topics.
+            existing: the partitions of non-internal topics.
         """
         subscribed = set(self.names)
         return sorted(each for each in existing if each.topic in subscribed)
@@ -103,21 +103,21 @@ class SubscribePattern:
 
     pattern: str
 
-    @property
-    def topics(self) -> tuple[str, ...] | None:
-        """The topics to describe; None for all topics."""
-        return None
+    def topics_among(self, existing: Iterable[str]) -> tuple[str, ...]:
+        """Return the topics to describe.
+
+        Args:
+            existing: the names of all non-internal topics.
+        """
+        return tuple(topic for topic in existing if is_found(self.pattern, topic))
 
     def select(self, existing: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: the partitions of all non-internal topics.
+            existing: the partitions of non-internal topics.
         """
-        partitions = list(existing)
-        topics = {each.topic for each in partitions}
-        found = {topic for topic in topics if is_found(self.pattern, topic)}
-        return sorted(each for each in partitions if each.topic in found)
+        return sorted(each for each in existing if is_found(self.pattern, each.topic))
 
 
 Subscription: TypeAlias = Assign | Subscribe | SubscribePattern

@@ -17,6 +17,9 @@ STATES_MAX: Final = 100_000
 STEPS_MAX: Final = 5_000_000
 """How many steps the match of one name may take: seconds. A topic's name may have 249 characters,
 which an expression without back-references rarely takes more than a million steps for."""
+TOPICS_MAX: Final = 100_000
+"""How many topics are remembered, as a stream asks about all of a cluster in each micro-batch, and
+30 µs for each of thousands is more than the rest."""
 #: Flags of Unicode and of line ends, which make no difference for the names of topics.
 _IGNORED_FLAGS: Final = "duU"
 
@@ -37,6 +40,7 @@ def check(pattern: str) -> str:
     return pattern
 
 
+@lru_cache(maxsize=TOPICS_MAX)
 def is_found(pattern: str, topic: str) -> bool:
     """Return whether a checked expression matches anywhere in the name of a topic.
 

@@ -420,6 +420,21 @@ def test_patterns_find_new_topics_and_no_internal_ones(cluster: ThreadedBroker) 
     assert {16} == {len(each) for each in reader.topic_ids.values()}
 
 
+def test_a_pattern_has_only_what_it_matches_described(cluster: ThreadedBroker) -> None:
+    for number in range(20):
+        cluster.create_topic(f"others-{number}", 1)
+    cluster.create_topic("some.described", 2)
+    options = {"subscribePattern": r"\.described$"}
+    servers = {"kafka.bootstrap.servers": cluster.bootstrap_servers}
+    reader = OffsetReader(SourceOptions.parse(servers | options, is_stream=True))
+    before = len(cluster.requests("DescribeTopicPartitions"))
+
+    assert [("some.described", 0), ("some.described", 1)] == host().call(reader.partitions)
+
+    [request] = cluster.requests("DescribeTopicPartitions")[before:]
+    assert {"some.described"} == {topic for topic, _ in request.topics}
+
+
 def test_a_topic_that_was_named_and_is_not_there_is_an_error(cluster: ThreadedBroker) -> None:
     reader = reader_of(cluster, "nowhere", fetchOffset_retryIntervalMs="0")
 

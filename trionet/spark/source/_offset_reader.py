@@ -44,7 +44,7 @@ from .._offset_limits import (
     names_of,
     offsets_of_times,
 )
-from .._options import Assign, SourceOptions
+from .._options import Assign, SourceOptions, SubscribePattern
 from .._planning import OffsetRange, batch_plan, needs_split, split_plan
 
 #: Defaults that differ from a consumer's: a task reads only one partition, as fast as possible.
@@ -297,12 +297,17 @@ class OffsetReader:
     async def _partitions(
         self, client: SourceClient, known: Collection[str]
     ) -> list[TopicPartition]:
-        subscribed = self.options.subscription.topics
-        topics = tuple(await client.topics.list()) if subscribed is None else subscribed
+        subscription = self.options.subscription
+        if isinstance(subscription, SubscribePattern):
+            topics = subscription.topics_among(await client.topics.list())
+        else:
+            topics = subscription.topics
         described = await client.topics.describe(topics)
         for topic, error in described.errors.items():
             # With a pattern, topics may have been deleted since they were listed.
-            if subscribed is not None and not (topic in known and _is_gone(error)):
+            if not isinstance(subscription, SubscribePattern) and not (
+                topic in known and _is_gone(error)
+            ):
                 raise self._explained(topic, error)
         found = {
             name: each
@@ -315,12 +320,12 @@ class OffsetReader:
             for name, each in found.items()
             for number in each.partitions
         ]
-        if isinstance(self.options.subscription, Assign):
-            missing = set(self.options.subscription.partitions) - set(existing)
+        if isinstance(subscription, Assign):
+            missing = set(subscription.partitions) - set(existing)
             # Not an error, as in the connector: they may be added, and a stream reads them then.
             if missing := {each for each in missing if each.topic in found}:
                 warn_once(f"option assign: {names_of(missing)} do not exist, and are not read")
-        return self.options.subscription.select(existing)
+        return subscription.select(existing)
 
     def _explained(self, topic: str, error: TrionetError) -> TrionetError:
         """Return the error about a topic, with what its user can do."""
