@@ -35,9 +35,6 @@ class Query:
         self.reader = reader
         self.limit: ReadLimit = reader.getDefaultReadLimit()
         self.start = reader.initialOffset() if start is None else start
-        if start is None:
-            assert self.start == reader.latestOffset(self.start, self.limit)
-            assert [] == read(reader, self.start, self.start)
 
     def next(self) -> list[str]:
         end = self.reader.latestOffset(self.start, self.limit)

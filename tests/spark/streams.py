@@ -95,7 +95,7 @@ def start(table: DataFrame, checkpoint: str, done: Run, *, once: bool = False) -
     return (writer.trigger(once=True) if once else writer.trigger(availableNow=True)).start()
 
 
-def logged_offsets(checkpoint: str) -> list[object]:
+def logged_offsets(checkpoint: str) -> list[dict[str, dict[str, int]]]:
     """The offsets that a checkpoint has of each micro-batch's end."""
     logs = (Path(checkpoint) / "offsets").iterdir()
     numbered = sorted((int(each.name), each) for each in logs if each.name.isdigit())

@@ -29,8 +29,10 @@ from trionet.spark._offset_limits import (
     parse_offsets,
     parse_timestamps,
     partitions_from_json,
+    start_in,
     to_json,
     to_plain,
+    with_start,
 )
 
 NAMES = st.text('a.ü"', min_size=1, max_size=2)
@@ -276,6 +278,17 @@ def test_a_match_is_where_the_query_begins() -> None:
     )
 
     assert actual == {A0: 0, A1: 42}
+
+
+@given(ANY_OFFSETS, ANY_OFFSETS)
+@settings(max_examples=50)
+def test_the_end_of_the_first_micro_batch_names_its_start(end: Offsets, start: Offsets) -> None:
+    """Spark stores it as text; other readers find the partitions of the end, and no others."""
+    stored = json.loads(json.dumps(with_start(end, start)))
+
+    assert end == from_plain(stored)
+    assert start == start_in(stored)
+    assert start_in(to_plain(end)) is None
 
 
 def test_a_start_without_a_match_is_an_error() -> None:

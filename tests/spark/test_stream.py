@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Event
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -12,7 +13,9 @@ from pyspark.sql.functions import window
 
 from spark.brokers import add_partitions, delete_records, numbers
 from spark.streams import Run, logged_offsets, run, stream
+from trionet.client._topic_partition import TopicPartition
 from trionet.spark import lag
+from trionet.spark._offset_limits import start_in
 from trionet.testing._threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -39,9 +42,10 @@ def test_at_most_so_many_offsets_go_into_a_micro_batch(
     done = run(table, checkpoint)
 
     assert [numbers(0, 4), numbers(5, 9), numbers(10, 14)] == done.batches
-    # The first micro-batch is empty: its end is where the query has begun.
-    ends = [{topic: {"0": end}} for end in (0, 5, 10, 15)]
-    assert ends == logged_offsets(checkpoint)
+    first, *others = logged_offsets(checkpoint)
+    assert {"0": 5} == first[topic]
+    assert {TopicPartition(topic, 0): 0} == start_in(first)
+    assert [{topic: {"0": end}} for end in (10, 15)] == others
 
 
 def test_a_run_goes_on_where_the_one_before_has_ended(
@@ -95,7 +99,31 @@ def test_a_query_from_the_latest_reads_what_comes_after_its_start(
     second = run(table, checkpoint, once=trigger == "once")
 
     assert [[], numbers(5, 9)] == [first.values, second.values]
-    assert {topic: {"0": 5, "1": 0}} == logged_offsets(checkpoint)[0]
+    assert {"0": 5, "1": 0} == logged_offsets(checkpoint)[0][topic]
+
+
+def test_a_query_from_the_earliest_reads_in_its_first_micro_batch(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """There is no other within an hour: what is there is not left for the second."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 4)
+    done = Run()
+    read = Event()
+
+    def add(table: DataFrame, number: int) -> None:
+        done.add(table, number)
+        read.set()
+
+    table = stream(spark, kafka, subscribe=topic, startingOffsets="earliest")
+    writer = table.writeStream.option("checkpointLocation", checkpoint).foreachBatch(add)
+    query = writer.trigger(processingTime="1 hour").start()
+    try:
+        assert read.wait(240)
+    finally:
+        query.stop()
+
+    assert {0: numbers(0, 4)} == done.by_batch
 
 
 @more
@@ -121,16 +149,35 @@ def test_a_micro_batch_that_fails_is_read_again(
     seed(kafka, topic, 0, 0, 9)
     options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 4}
     table = stream(spark, kafka, **options)
-    fails_at_2 = Fails(2)
+    fails_at_1 = Fails(1)
     with pytest.raises(StreamingQueryException, match="on purpose"):
-        run(table, checkpoint, done=fails_at_2)
+        run(table, checkpoint, done=fails_at_1)
     seed(kafka, topic, 0, 10, 19)
 
     again = run(table, checkpoint)
 
-    assert {1: numbers(0, 3)} == fails_at_2.by_batch
-    assert numbers(4, 7) == again.by_batch[2]
+    assert {0: numbers(0, 3)} == fails_at_1.by_batch
+    assert numbers(4, 7) == again.by_batch[1]
     assert numbers(4, 19) == again.values
+
+
+def test_the_first_micro_batch_that_fails_is_read_again(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """With the same offsets, although its start is found elsewhere by now: it is not silent."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 9)
+    options = {"subscribe": topic, "startingOffsets": "earliest"}
+    with pytest.raises(StreamingQueryException, match="on purpose"):
+        run(stream(spark, kafka, **options), checkpoint, once=True, done=Fails(0))
+    seed(kafka, topic, 0, 10, 19)
+    delete_records(kafka, topic, 3)
+
+    with pytest.raises(StreamingQueryException, match=r"no longer has the records in \[0, 3\)"):
+        run(stream(spark, kafka, **options), checkpoint, once=True)
+    again = run(stream(spark, kafka, failOnDataLoss=False, **options), checkpoint)
+
+    assert [numbers(3, 9), numbers(10, 19)] == again.batches
 
 
 class Fails(Run):
@@ -157,9 +204,9 @@ def test_the_progress_reports_rows_offsets_and_lag(
 
     done = run(stream(spark, kafka, **options), checkpoint)
 
-    assert [0, 4, 4, 2] == [each["numInputRows"] for each in done.progress]
+    assert [4, 4, 2] == [each["numInputRows"] for each in done.progress]
     behind = [source.max_offsets_behind_latest for each in done.progress for source in lag(each)]
-    assert [10, 6, 2, 0] == behind
+    assert [6, 2, 0] == behind
 
 
 @more

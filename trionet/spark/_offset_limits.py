@@ -134,6 +134,32 @@ def to_plain(offsets: Mapping[TopicPartition, int]) -> PlainOffsets:
     return plain
 
 
+#: Begins the key under which the end of a query's first micro-batch names the query's start. It is
+#: followed by the start's JSON; the name of a topic has no "=".
+_START: Final = "startingOffsets="
+
+
+def with_start(
+    end: Mapping[TopicPartition, int], start: Mapping[TopicPartition, int]
+) -> PlainOffsets:
+    """Convert the end of a query's first micro-batch to Spark's form, and add its start.
+
+    A checkpoint stores only ends. The start is in the name of a topic without partitions, in which
+    everything else that reads the offsets, such as the connector, finds no partition.
+    """
+    return {**to_plain(end), f"{_START}{to_json(start)}": {}}
+
+
+def start_in(plain: Mapping[str, object]) -> Offsets | None:
+    """Return the start of the query from the end of its first micro-batch; None for other offsets.
+
+    Raises:
+        ConfigError: the start is not of the form that :func:`with_start` writes.
+    """
+    texts = (key.removeprefix(_START) for key in plain if key.startswith(_START))
+    return next((from_json(text) for text in texts), None)
+
+
 def from_plain(plain: object) -> Offsets:
     """Convert offsets from Spark's form, which the connector's checkpoints also contain.
 

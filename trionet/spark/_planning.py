@@ -46,6 +46,8 @@ class OffsetRange:
         until: the end offset, exclusive; -1 stands for the latest offset when the range is read.
         topic_id: the topic id when the range was planned, all zeros if unknown; used to detect that
             the topic has been recreated since.
+        may_start_late: whether records that are deleted before any of the range is read are no
+            loss, because the query starts with the earliest record that it finds.
     """
 
     topic: str
@@ -53,6 +55,7 @@ class OffsetRange:
     start: int
     until: int
     topic_id: bytes = NO_UUID
+    may_start_late: bool = False
 
     @property
     def topic_partition(self) -> TopicPartition:

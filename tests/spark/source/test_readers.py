@@ -11,11 +11,15 @@ import pytest
 
 import trionet
 from spark.brokers import SETTINGS, add_partitions, delete_records, numbers
+from trionet.client._topic_partition import TopicPartition
 from trionet.spark._loop_host import host
 from trionet.spark._offset_limits import (
     DataLossError,
     OffsetChangedError,
     PartitionsDeletedError,
+    UnreadRangeError,
+    from_plain,
+    start_in,
 )
 from trionet.testing._threaded import ThreadedBroker
 
@@ -64,8 +68,6 @@ def test_where_a_query_begins_stays_however_often_it_is_asked(
     seed(broker, topic, 0, 4)
 
     assert {topic: {"0": 0}} == first == reader.initialOffset()
-    assert first == reader.latestOffset(first, reader.getDefaultReadLimit())
-    assert {topic: {"0": 5}} == reader.latestOffset(first, reader.getDefaultReadLimit())
 
 
 def test_the_latest_offsets_are_reported_without_asking_again(
@@ -156,30 +158,153 @@ def test_a_run_of_available_now_ends_where_it_has_begun(broker: ThreadedBroker, 
     reader = opened(broker, subscribe=topic, minOffsetsPerTrigger=100, startingOffsets="earliest")
     reader.prepareForTriggerAvailableNow()
     query = Query(reader)
+    assert numbers(0, 1) == query.next()
     seed(broker, topic, 2, 9)
 
-    assert [numbers(0, 1), [], []] == [query.next() for _ in range(3)]
+    assert [[], []] == [query.next() for _ in range(2)]
 
 
-def test_the_latest_of_such_a_run_is_its_end(broker: ThreadedBroker, topic: str) -> None:
+@pytest.mark.parametrize("begin", ["latest", "time"])
+def test_a_run_of_available_now_does_not_end_before_it_begins(
+    broker: ThreadedBroker, topic: str, begin: str
+) -> None:
+    """The end is found after the start: what comes between them is in the run."""
     seed(broker, topic, 0, 1)
-    reader = opened(broker, subscribe=topic)
+    options = {"startingOffsets": "latest"} if begin == "latest" else {"startingTimestamp": 8}
+    reader = opened(broker, subscribe=topic, **options)
     reader.prepareForTriggerAvailableNow()
     seed(broker, topic, 2, 9)
+    query = Query(reader)
+    assert {topic: {"0": 10 if begin == "latest" else 8}} == query.start
+    seed(broker, topic, 10, 11)
 
-    assert {topic: {"0": 2}} == reader.initialOffset()
-    assert [] == Query(reader).next()
+    assert numbers(10 if begin == "latest" else 8, 11) == query.next()
+    seed(broker, topic, 12, 13)
+    assert [] == query.next()
 
 
-def test_the_first_micro_batch_once_more_is_empty_again(broker: ThreadedBroker, topic: str) -> None:
-    """Its begin is not in a checkpoint, and has moved."""
-    logged = {topic: {"0": 0}}
+@pytest.mark.parametrize("limit", [None, 3])
+@pytest.mark.parametrize("trigger", ["now", "once", "interval"])
+@pytest.mark.parametrize("begin", ["earliest", "latest", "time", "offsets"])
+def test_the_first_micro_batch_is_repeated_with_its_rows(
+    broker: ThreadedBroker, topic: str, begin: str, trigger: str, limit: int | None
+) -> None:
+    """Its end names its start, which may be another one when it is looked for again."""
     seed(broker, topic, 0, 4)
-    reader = opened(broker, subscribe=topic)
+    starts = {"latest": "latest", "offsets": json.dumps({topic: {"0": 1}})}
+    options = {"subscribe": topic, "startingOffsets": starts.get(begin, "earliest")}
+    if begin == "time":
+        options["startingTimestamp"] = "1"
+    if limit:
+        options["maxOffsetsPerTrigger"] = str(limit)
+    query = Query(opened(broker, **options))
+    if trigger == "now":
+        query.reader.prepareForTriggerAvailableNow()
+    query.limit = ONCE if trigger == "once" else query.limit
+    start = query.start
+    seed(broker, topic, 5, 9)
+    first = query.next()
+    logged = json.loads(json.dumps(query.start))
+    seed(broker, topic, 10, 14)
 
-    assert {topic: {"0": 5}} == reader.initialOffset()
-    assert [] == read(reader, reader.initialOffset(), logged)
-    assert numbers(0, 4) == Query(reader, logged).next()
+    again = opened(broker, **options)
+    repeated = [read(again, again.initialOffset(), logged) for _ in range(2)]
+
+    assert first
+    assert [first, first] == repeated
+    assert from_plain(start) == start_in(logged)
+    rest = Query(again, logged)
+    found = [*first]
+    while rows := rest.next():
+        found += rows
+    assert numbers({"earliest": 0, "latest": 5}.get(begin, 1), 14) == sorted(found)
+
+
+def test_the_start_in_the_first_end_is_not_a_partition(broker: ThreadedBroker, topic: str) -> None:
+    """The end of the first micro-batch stays the position of the query until there are records."""
+    seed(broker, topic, 0, 4)
+    query = Query(opened(broker, subscribe=topic, startingOffsets="earliest"))
+    query.next()
+    first = query.start
+
+    assert {TopicPartition(topic, 0): 5} == from_plain(first)
+    assert first is query.reader.latestOffset(first, query.limit)
+    assert [] == read(query.reader, first, first)
+    seed(broker, topic, 5, 6)
+    assert numbers(5, 6) == query.next()
+    assert {topic: {"0": 7}} == query.start
+
+
+BEGINS: Mapping[str, dict[str, str]] = {
+    "earliest": {"startingOffsets": "earliest"},
+    "earliest by number": {"startingOffsets": '{"%s":{"0":-2}}'},
+    "a time": {"startingTimestamp": "1"},
+    "a time for each": {"startingOffsetsByTimestamp": '{"%s":{"0":1}}'},
+}
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("before", [3, 10], ids=["some", "all"])
+@pytest.mark.parametrize("begin", BEGINS)
+def test_what_is_deleted_before_the_first_read_is_no_loss(
+    broker: ThreadedBroker, topic: str, begin: str, before: int, parts: int
+) -> None:
+    """The query begins with what is there: it would have done so if it had started later."""
+    seed(broker, topic, 0, 9)
+    options = {key: text.replace("%s", topic) for key, text in BEGINS[begin].items()}
+    query = Query(opened(broker, subscribe=topic, minPartitions=parts, **options))
+    end = query.reader.latestOffset(query.start, query.limit)
+    ranges = query.reader.partitions(query.start, end)
+
+    delete_records(broker, topic, before)
+
+    assert parts == len(ranges)
+    batches = [batch for each in ranges for batch in query.reader.read(each)]
+    values = [each for batch in batches for each in batch.column("value").to_pylist()]
+    assert [b"%d" % number for number in range(before, 10)] == values
+
+
+def test_what_is_deleted_before_the_first_micro_batch_is_repeated_is_a_loss(
+    broker: ThreadedBroker, topic: str
+) -> None:
+    """The run before may have read and written some of it."""
+    seed(broker, topic, 0, 9)
+    options = {"subscribe": topic, "startingOffsets": "earliest"}
+    query = Query(opened(broker, **options))
+    end = query.reader.latestOffset(query.start, ONCE)
+    delete_records(broker, topic, 3)
+
+    again = opened(broker, **options)
+    with pytest.raises(UnreadRangeError, match=r"no longer has the records in \[0, 3\)"):
+        read(again, again.initialOffset(), end)
+    tolerant = opened(broker, **options, failOnDataLoss=False)
+    assert numbers(3, 9) == read(tolerant, tolerant.initialOffset(), end)
+
+
+def test_offsets_that_are_deleted_before_the_first_read_are_a_loss(
+    broker: ThreadedBroker, topic: str
+) -> None:
+    """They were asked for."""
+    seed(broker, topic, 0, 9)
+    start = json.dumps({topic: {"0": 2}})
+    query = Query(opened(broker, subscribe=topic, startingOffsets=start))
+    delete_records(broker, topic, 3)
+
+    with pytest.raises(UnreadRangeError, match=r"no longer has the records in \[2, 3\)"):
+        query.next()
+
+
+def test_what_is_deleted_after_the_first_micro_batch_is_a_loss(
+    broker: ThreadedBroker, topic: str
+) -> None:
+    seed(broker, topic, 0, 9)
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": 4}
+    query = Query(opened(broker, subscribe=topic, **options))
+    assert numbers(0, 3) == query.next()
+    delete_records(broker, topic, 6)
+
+    with pytest.raises(UnreadRangeError, match=r"no longer has the records in \[4, 6\)"):
+        query.next()
 
 
 @pytest.mark.parametrize("begin", ["earliest", "latest", "{connector}"])
@@ -361,12 +486,12 @@ def test_a_run_of_available_now_that_starts_beyond_the_end_is_a_loss(
     start = json.dumps({topic: {"0": 500}})
     reader = opened(broker, subscribe=topic, startingOffsets=start, failOnDataLoss=loss)
     reader.prepareForTriggerAvailableNow()
-    query = Query(reader)  # its first micro-batch is empty
+    query = Query(reader)
 
     with pytest.raises(OffsetChangedError) if loss else contextlib.nullcontext():
         assert [] == query.next()
         assert "decreased from 500 to 5" in caplog.text
-        assert {topic: {"0": 5}} == query.start
+        assert {TopicPartition(topic, 0): 5} == from_plain(query.start)
 
 
 @pytest.mark.parametrize("again", [0, 5, 8], ids=["empty", "as long", "longer"])
@@ -417,17 +542,14 @@ def test_a_topic_that_is_recreated_while_a_micro_batch_waits_is_a_loss(
 def test_a_topic_that_is_recreated_before_the_first_micro_batch_is_a_loss(
     broker: ThreadedBroker, topic: str
 ) -> None:
-    """The first micro-batch is empty, and the topic is gone when it is planned."""
     seed(broker, topic, 0, 4)
-    reader = opened(broker, subscribe=topic)
-    start = reader.initialOffset()
+    query = Query(opened(broker, subscribe=topic))
     broker.delete_topic(topic)
-    assert start == reader.latestOffset(start, reader.getDefaultReadLimit())
     broker.create_topic(topic, 1)
     seed(broker, topic, 10, 19)
 
     with pytest.raises(OffsetChangedError, match=f"topic {topic} was recreated while"):
-        reader.latestOffset(start, reader.getDefaultReadLimit())
+        query.next()
 
 
 @pytest.mark.parametrize("by", ["assign", "subscribe", "subscribePattern"])

@@ -111,6 +111,7 @@ class RangeFetcher:
         self._replica: int | None = None
         self._failures = self._id_refreshes = 0
         self._is_deleted = False
+        self._may_start_late = offset_range.may_start_late
         self._bytes_per_offset: float | None = None
         self._last_error: Exception | None = None
 
@@ -202,12 +203,7 @@ class RangeFetcher:
         # A gap alone is no loss (compaction, markers); it is one if the log starts after position.
         if first > position < response.log_start_offset:
             lost_until = min(response.log_start_offset, self._until)
-            self._report(
-                UnreadRangeError(
-                    f"{self._name} no longer has the records in [{position}, {lost_until}): its log"
-                    f" starts at {response.log_start_offset}"
-                )
-            )
+            self._report_unread(position, lost_until, f"starts at {response.log_start_offset}")
         if end <= position:
             raise CorruptRecordError(
                 f"cannot read {self._name} at offset {position}: the broker returned records that"
@@ -215,6 +211,7 @@ class RangeFetcher:
                 *self._name,
                 position,
             )
+        self._may_start_late = False
         self._bytes_per_offset = len(records) / (end - min(first, position))
         aborted = tuple(response.aborted_transactions or ())
         return FetchedRecords(records, position, self._until, aborted), end
@@ -382,17 +379,22 @@ class RangeFetcher:
         if earliest <= position < latest:
             return position
         after = earliest if position < earliest < self._until else self._until
-        self._report(
-            UnreadRangeError(
-                f"{self._name} no longer has the records in [{position}, {after}): its log starts"
-                f" at {earliest} and ends at {latest}"
-            )
-        )
+        self._report_unread(position, after, f"starts at {earliest} and ends at {latest}")
         return after
 
     def _forget_topic(self) -> None:
         """Stop requesting the metadata of a deleted topic."""
         self._client.network.metadata.remove_topics((self._name.topic,))
+
+    def _report_unread(self, start: int, until: int, what_log_does: str) -> None:
+        """Report deleted records as lost, unless the query may start after them."""
+        error = UnreadRangeError(
+            f"{self._name} no longer has the records in [{start}, {until}): its log {what_log_does}"
+        )
+        if self._may_start_late:
+            logger.info("the query starts later, since %s", error.what)
+        else:
+            self._report(error)
 
     def _report(self, error: DataLossError) -> None:
         """Raise a data loss error, or log the error if ``failOnDataLoss`` is false."""

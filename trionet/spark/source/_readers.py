@@ -6,10 +6,9 @@ are imported where they are used: Spark starts one process for planning and othe
 A stream is planned in micro-batches (the connector: KafkaMicroBatchStream). Spark's checkpoint
 records the end of each micro-batch, but not the start of the first. The connector therefore writes
 the initial offsets to its own file in the checkpoint, but a Python source does not know the path of
-the checkpoint. Instead, the first micro-batch of a new query is empty: it ends at the start of the
-query, and the checkpoint records this end. Recomputing the start after a failure is not an
-alternative: "latest" would have advanced, and the records in between would be lost. The empty
-micro-batch can be removed when Spark passes the path of the checkpoint to Python sources.
+the checkpoint. Instead, the end of the first micro-batch also names the start of the query (see
+:func:`.with_start`). Recomputing the start after a failure is not an alternative: "latest" would
+have advanced, and so may "earliest", without a trace of the records in between.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeVar, TypeVarTuple
 
+import attrs
 import trio
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -33,13 +33,17 @@ from ...client._topic_partition import TopicPartition
 from ...errors import TrionetError
 from ...protocol._config_types import LONG_MAX
 from .._offset_limits import (
+    EARLIEST,
     LATEST,
     DataLossError,
     OffsetChangedError,
     Offsets,
     PlainOffsets,
+    SpecificOffsets,
     from_plain,
+    start_in,
     to_plain,
+    with_start,
 )
 from .._options import SourceOptions
 from .._planning import OffsetRange, TriggerDelay, rate_limited, stream_plan, verify_available_now
@@ -54,8 +58,8 @@ logger = get_logger("trionet.spark")
 #: Spark requests the latest offsets about fifty times a second; the cluster is queried less often.
 LATEST_INTERVAL_SECONDS: Final = 0.05
 
-#: The first micro-batch of this source is empty. The connector's first micro-batch is not, and only
-#: a file in the checkpoint, which a Python source cannot find, records the start.
+#: Only a file in the checkpoint, which a Python source cannot find, records the start of a query of
+#: the connector.
 _START_UNKNOWN: Final = (
     "the first micro-batch of this query is repeated as an empty one, since startingOffsets is"
     " latest; if the query was started by Spark's Kafka connector, stop it and set startingOffsets"
@@ -77,7 +81,10 @@ class MicroBatches:
         self._initial: Offsets | None = None
         # Whether the initial offsets were latest, and so cannot be determined a second time.
         self._is_initial_latest = False
-        # Where a run with Trigger.AvailableNow ends.
+        # The partitions that start with the earliest record, or the earliest at or after a time.
+        self._from_earliest: set[TopicPartition] = set()
+        # Whether the run ends where it first finds the ends (Trigger.AvailableNow), and where.
+        self._ends_at_first = False
         self._last_end: Offsets | None = None
         self._ends: Offsets | None = None
         self._queried_at = float("-inf")
@@ -86,6 +93,8 @@ class MicroBatches:
         self._topics: set[str] = set()
         self._topic_ids: dict[str, bytes] = {}
         self._has_planned = False
+        # The end of the micro-batch that an earlier run has planned and this one repeats.
+        self._repeated_end: Offsets | None = None
         min_offsets = options.min_offsets_per_trigger
         self._delay = (
             None
@@ -98,13 +107,17 @@ class MicroBatches:
         """The ends of the partitions when they were last queried; None before the first query."""
         return self._ends
 
-    async def fix_end(self) -> None:
-        """Fix the end of the run at the current ends of the partitions (``Trigger.AvailableNow``).
+    @property
+    def is_first(self) -> bool:
+        """Whether :meth:`end` is about to plan the first micro-batch of the query."""
+        return self._initial is not None and not self._has_planned
 
-        Raises:
-            TrionetError: the cluster cannot be queried.
+    def fix_end(self) -> None:
+        """End the run where the first :meth:`end` finds the ends (``Trigger.AvailableNow``).
+
+        As in the connector, that is after the start is known, and so is never before it.
         """
-        self._last_end = self._ends = await self._latest_of_all()
+        self._ends_at_first = True
 
     async def initial(self) -> Offsets:
         """Return the start offsets of a new query; repeated calls return the same offsets.
@@ -117,17 +130,20 @@ class MicroBatches:
         if self._initial is not None:
             await trio.lowlevel.checkpoint()
             return self._initial
-        partitions = await self._partitions() if self._last_end is None else self._last_end
-        offsets = await self._reader.limit(self._options.starting, partitions, is_start=True)
-        at_latest = {each for each, offset in offsets.items() if offset == LATEST}
-        self._is_initial_latest = bool(at_latest)
-        if self._last_end is not None:  # latest must not be after the end of the run
-            offsets.update({each: self._last_end[each] for each in at_latest})
+        starting = self._options.starting
+        offsets = await self._reader.limit(starting, await self._partitions(), is_start=True)
+        self._is_initial_latest = LATEST in offsets.values()
+        is_specific = isinstance(starting, SpecificOffsets)
+        self._from_earliest = {
+            each
+            for each, offset in offsets.items()
+            if offset == EARLIEST or (offset >= 0 and not is_specific)
+        }
         self._initial = await self._reader.resolved(offsets)
         return self._initial
 
     async def end(self, start: Offsets, is_only: bool) -> Offsets:
-        """Return the end offsets of the next micro-batch, or ``start`` for an empty micro-batch.
+        """Return the end offsets of the next micro-batch; ``start`` if it is to be empty.
 
         Args:
             start: the start offsets of the micro-batch.
@@ -139,15 +155,9 @@ class MicroBatches:
             TrionetError: the cluster cannot be queried.
         """
         self._topics |= {each.topic for each in start}
-        is_first = self._initial is not None and not self._has_planned
         self._has_planned = True
         self._forget_topics_without_offsets(start)
         ends = await self._latest(start)
-        # The first micro-batch is empty, see above. With Trigger.Once the run would then read
-        # nothing, so there it is empty only if its start cannot be determined again: earliest and
-        # explicit offsets stay the same if this micro-batch fails and is repeated.
-        if is_first and (not is_only or self._is_initial_latest):
-            return start
         if is_only:
             return ends
         earliest = await self._starts_of_new(start, ends)
@@ -159,12 +169,16 @@ class MicroBatches:
         limit = self._options.max_offsets_per_trigger
         return ends if limit is None else rate_limited(limit, start, ends, earliest)
 
-    async def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+    async def ranges(
+        self, start: Offsets, end: Offsets, stored_start: Offsets | None
+    ) -> list[OffsetRange]:
         """Return the range of each task of a micro-batch.
 
         Args:
             start: the start offsets of the micro-batch.
             end: the end offsets of the micro-batch.
+            stored_start: the start that the end of the query's first micro-batch names; None for
+                the others, and for one that the connector has planned.
 
         Raises:
             DataLossError: records have been deleted, and ``failOnDataLoss`` is true.
@@ -172,11 +186,14 @@ class MicroBatches:
                 ``Trigger.AvailableNow``.
             TrionetError: the cluster cannot be queried.
         """
-        is_repeated = not self._has_planned  # Spark found it in the log of its checkpoint
-        self._has_planned = True
-        if is_repeated and self._initial is not None:
-            # The first, empty micro-batch is repeated. Its start was determined again, and may now
-            # be later than its end, or have other partitions.
+        if not self._has_planned:  # Spark found it in the log of its checkpoint
+            self._has_planned, self._repeated_end = True, end
+        is_repeated = end == self._repeated_end
+        if stored_start is not None:
+            start = stored_start
+        elif is_repeated and self._initial is not None:
+            # The connector's first micro-batch is repeated. Its start was determined again, and may
+            # now be later than its end, or have other partitions.
             start = {each: min(start[each], end[each]) for each in start.keys() & end.keys()}
             if self._is_initial_latest:
                 logger.warning("%s", _START_UNKNOWN)
@@ -195,7 +212,12 @@ class MicroBatches:
         )
         for loss in losses:
             self._report(loss)
-        return ranges
+        if stored_start is None or is_repeated:  # an earlier run may have read its records
+            return ranges
+        return [
+            attrs.evolve(each, may_start_late=each.topic_partition in self._from_earliest)
+            for each in ranges
+        ]
 
     async def _latest(self, start: Offsets) -> Offsets:
         if self._last_end is not None:
@@ -204,6 +226,8 @@ class MicroBatches:
         await trio.sleep_until(self._queried_at + LATEST_INTERVAL_SECONDS)
         self._ends = await self._latest_of_all(start)
         self._queried_at = trio.current_time()
+        if self._ends_at_first:
+            self._last_end = self._ends
         return self._ends
 
     async def _latest_of_all(self, known: Offsets | None = None) -> Offsets:
@@ -294,8 +318,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return on_driver(self._options, afn, *args)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of the run at the current ends of the partitions."""
-        self._call(self._run.fix_end)
+        """End the run at the ends that the first :meth:`latestOffset` finds."""
+        self._run.fix_end()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the read limit, which Spark only shows in the plan.
@@ -315,11 +339,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_plain(self._call(self._run.initial))
 
     def latestOffset(self, start: PlainOffsets, limit: ReadLimit) -> PlainOffsets:  # noqa: N802
-        """Return the end offsets of the next micro-batch: ``start`` itself if it would be empty."""
+        """Return the end offsets of the next micro-batch: ``start`` itself if it would be empty.
+
+        Spark runs the first one in any case; its end names its start.
+        """
+        is_first = self._run.is_first
         is_only = isinstance(limit, ReadAllAvailable)
-        end = self._call(self._run.end, from_plain(start), is_only)
-        plain = to_plain(end)
-        return start if plain == start else plain
+        offsets = from_plain(start)
+        end = self._call(self._run.end, offsets, is_only)
+        if is_first:
+            return with_start(end, offsets)
+        return start if end == offsets else to_plain(end)
 
     def reportLatestOffset(self) -> PlainOffsets | None:  # noqa: N802
         """Return the ends that :meth:`latestOffset` last found, without querying the cluster."""
@@ -328,7 +358,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: PlainOffsets, end: PlainOffsets) -> list[InputPartition]:
         """Return one partition per task of a micro-batch, with its range of offsets."""
-        ranges = self._call(self._run.ranges, from_plain(start), from_plain(end))
+        # The end stays the position of the query until there are new records.
+        stored_start = start_in(end) if start_in(start) is None else None
+        offsets = from_plain(start), from_plain(end)
+        ranges = self._call(self._run.ranges, *offsets, stored_start)
         return [InputPartition(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
