@@ -25,6 +25,7 @@ PUBLIC = [
     "ConsumerBatch",
     "ConsumerRecord",
     "CorruptRecordError",
+    "DecompressionLimitError",
     "Deliveries",
     "Delivery",
     "DeliveryAbortedError",

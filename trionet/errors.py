@@ -61,6 +61,18 @@ class WireFormatError(TrionetError):
     """The content of a well-formed frame from the peer could not be decoded."""
 
 
+class DecompressionLimitError(WireFormatError):
+    """Records are larger than a limit when they are decompressed; they may well be intact.
+
+    Args:
+        bytes_max: the limit.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(f"records are larger than {bytes_max} bytes when decompressed")
+        self.bytes_max = bytes_max
+
+
 class LocalProtocolError(TrionetError):
     """The caller did something that the protocol forbids, such as a second Send on a channel.
 
@@ -382,18 +394,21 @@ class CorruptRecordError(PartitionError):
 
 
 class FetchTooLargeError(PartitionError):
-    """The next record batch of a partition exceeds ``receive.message.max.bytes``.
+    """The next record batch of a partition is larger than the client accepts.
 
-    The cause is a :class:`ResponseTooLargeError`. Nothing is skipped: the batch is fetched again
-    when the next record is requested. The topic's ``max.message.bytes`` limits the size of batches.
-    Unlike this error, :class:`RecordTooLargeError` is about records being sent.
+    The cause is a :class:`ResponseTooLargeError`, by ``receive.message.max.bytes``, or a
+    :class:`DecompressionLimitError`, by ``fetch.max.decompressed.bytes``. Nothing is skipped: the
+    batch is read again when the next record is requested. The topic's ``max.message.bytes`` limits
+    the size of batches before they are decompressed. Unlike this error,
+    :class:`RecordTooLargeError` is about records being sent.
 
     Args:
         message: what was wrong, what to do.
         topic: the topic's name.
         partition: the partition's number.
         offset: the consumer's position.
-        size: the size of the response that contains the batch, in bytes.
+        size: the size of the response that contains the batch, in bytes; 0 for a batch that is too
+            large when it is decompressed, whose size is not known.
         bytes_max: the limit.
     """
 

@@ -60,6 +60,7 @@ def test_with_a_group_they_are_the_defaults_of_members() -> None:
         ({"fetch_max_wait_ms": 7}, "wait_seconds", 0.007),
         ({"isolation_level": "read_committed"}, "is_read_committed", True),
         ({"check_crcs": False}, "checks_crcs", False),
+        ({"fetch_max_decompressed_bytes": 7000}, "decompressed_bytes_max", 7000),
         ({"client_rack": "r"}, "rack", "r"),
     ],
 )

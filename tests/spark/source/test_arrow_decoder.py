@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trionet.client._topic_partition import TopicPartition
-from trionet.errors import CorruptRecordError
+from trionet.errors import CorruptRecordError, FetchTooLargeError
 from trionet.protocol.messages.fetch import AbortedTransaction
 from trionet.protocol.records._records import (
     EndTransactionMarker,
@@ -23,6 +23,7 @@ from trionet.protocol.records.compression._codecs import GZIP, NONE, ZSTD
 from trionet.protocol.records.message_sets._message_set import encode_message_set
 from trionet.spark.source._arrow_decoder import (
     BATCH_ROWS_MAX,
+    DECODED_BYTES,
     ColumnDecoder,
     FetchedRecords,
     bounds,
@@ -69,6 +70,28 @@ def offsets(rows: list[dict[str, Any]]) -> list[int]:
 def sent(first: int, count: int, **fields: Any) -> bytes:
     rows: list[NewRecord] = [(1000 + each, None, b"%d" % each, ()) for each in range(count)]
     return encode_batch(rows, base_offset=first, **fields)
+
+
+@pytest.mark.parametrize("codec", [GZIP, ZSTD])
+def test_a_batch_that_is_huge_when_it_is_decompressed_is_read(codec: int) -> None:
+    """As by the connector, which has no limit: in parts, from any offset on."""
+    large = bytes(DECODED_BYTES + 1)
+    rows: list[NewRecord] = [(1000, None, b"first", ())]
+    rows += [(1000, b"%d" % each, large, ()) for each in range(5)]
+    data = sent(0, 2) + encode_batch(rows, base_offset=2, codec=codec) + sent(8, 1)
+
+    found = decoded(data, 3)
+
+    assert [3, 4, 5, 6, 7, 8] == offsets(found)
+    assert [large] * 5 == [each["value"] for each in found[:5]]
+
+
+def test_a_batch_that_is_larger_than_allowed_is_not_corrupt() -> None:
+    data = encode_batch([(1000, None, bytes(5000), ())], codec=ZSTD)
+
+    with pytest.raises(FetchTooLargeError, match=r"4000 bytes when decompressed; set .* no limit"):
+        decoded(data, decompressed_bytes_max=4000)
+    assert [0] == offsets(decoded(data, decompressed_bytes_max=6000))
 
 
 @pytest.mark.slow

@@ -168,6 +168,8 @@ CONSUMER: tuple[Row, ...] = (
     ("enable.auto.commit", BOOLEAN, True, None),
     ("exclude.internal.topics", BOOLEAN, True, None),
     ("fetch.max.bytes", INT, 52_428_800, FROM_0),
+    # Kafka's consumers have no such limit.
+    ("fetch.max.decompressed.bytes", LONG, 134_217_728, FROM_1),
     ("fetch.max.wait.ms", INT, 500, FROM_0),
     ("fetch.min.bytes", INT, 1, FROM_0),
     ("group.id", STRING, None, None),

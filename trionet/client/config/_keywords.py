@@ -112,6 +112,7 @@ class ConsumerKeywords(ClientKeywords, total=False):
     enable_auto_commit: bool
     exclude_internal_topics: bool
     fetch_max_bytes: int
+    fetch_max_decompressed_bytes: int
     fetch_max_wait_ms: int
     fetch_min_bytes: int
     group_id: str

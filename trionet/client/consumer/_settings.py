@@ -139,6 +139,7 @@ def _fetch_settings(config: ClientConfig) -> FetchSettings:
         bytes_min=config.integer("fetch.min.bytes"),
         bytes_max=min(config.integer("fetch.max.bytes"), response_records_max),
         partition_bytes_max=config.integer("max.partition.fetch.bytes"),
+        decompressed_bytes_max=config.integer("fetch.max.decompressed.bytes"),
         wait_seconds=config.seconds("fetch.max.wait.ms"),
         is_read_committed=config.text("isolation.level") == "read_committed",
         checks_crcs=config.flag("check.crcs"),

@@ -15,7 +15,13 @@ import pyarrow as pa
 
 from ...client._topic_partition import TopicPartition
 from ...client.consumer.fetch._completed_fetch import TransactionFilter
-from ...errors import CorruptRecordError, WireFormatError
+from ...errors import (
+    CorruptRecordError,
+    DecompressionLimitError,
+    FetchTooLargeError,
+    WireFormatError,
+)
+from ...protocol._config_types import LONG_MAX
 from ...protocol.messages.fetch import AbortedTransaction
 from ...protocol.records._batch import (
     CONTROL,
@@ -34,12 +40,13 @@ from ...protocol.records.columnar._arrow_columns import (
     headers_column,
     number_column,
 )
-from ...protocol.records.columnar._numpy_batches import OpenedBatches, open_batches, read_headers
+from ...protocol.records.columnar._numpy_batches import OpenedBatches, read_headers
 from ...protocol.records.columnar._numpy_columns import (
     TIMESTAMP_OF_LOG,
     NumpyColumns,
     decode_batches,
 )
+from ...protocol.records.columnar._open_batches import open_batches
 from ...protocol.records.message_sets._message_set import (
     MessageHeader,
     decode_message_set,
@@ -161,6 +168,7 @@ class ColumnDecoder:
         include_headers: whether to add the ``headers`` column.
         is_read_committed: whether to drop the records of aborted transactions.
         checks_crcs: whether to verify the checksum of each batch.
+        decompressed_bytes_max: the limit on the size of a batch when it is decompressed.
     """
 
     def __init__(
@@ -170,11 +178,13 @@ class ColumnDecoder:
         include_headers: bool = False,
         is_read_committed: bool = False,
         checks_crcs: bool = True,
+        decompressed_bytes_max: int = LONG_MAX,
     ) -> None:
         self._name = name
         self._include_headers = include_headers
         self._is_read_committed = is_read_committed
         self._checks_crcs = checks_crcs
+        self._decompressed_bytes_max = decompressed_bytes_max
         self._schema = schema(include_headers)
         # Constant columns are built once and sliced to the length of each batch.
         self._topics = _repeated(name.topic)
@@ -187,10 +197,19 @@ class ColumnDecoder:
 
         Raises:
             CorruptRecordError: a batch is malformed.
+            FetchTooLargeError: a batch exceeds the limit when it is decompressed.
         """
         try:
             for columns in self._columns(fetched):
                 yield from self._cut(columns)
+        except DecompressionLimitError as error:
+            raise FetchTooLargeError(
+                f"cannot read {self._name} from offset {fetched.start}: {error}; set the option"
+                " kafka.fetch.max.decompressed.bytes higher, or remove it for no limit",
+                *self._name,
+                fetched.start,
+                bytes_max=error.bytes_max,
+            ) from error
         except WireFormatError as error:
             raise CorruptRecordError(
                 f"cannot read {self._name} from offset {fetched.start}: {error}; to skip the"
@@ -228,7 +247,10 @@ class ColumnDecoder:
             visible &= np.fromiter(each, np.bool_, len(places))
         if not visible.all():
             places, headers = places[visible], headers[visible]
-        for opened in open_batches(records, places, headers, DECODED_BYTES):
+        limit = self._decompressed_bytes_max
+        for opened in open_batches(
+            records, places, headers, DECODED_BYTES, inflated_bytes_max=limit
+        ):
             yield from self._of_records(opened, fetched)
 
     def _check(self, records: Bytes, places: Numbers, headers: BatchHeaders) -> None:
@@ -268,7 +290,8 @@ class ColumnDecoder:
         self, message: bytes, header: MessageHeader, fetched: FetchedRecords
     ) -> Iterator[list[Any]]:
         """Decode a message from a broker older than Kafka 0.11, or its compressed message set."""
-        rows, _ = decode_message_set(message)
+        limit = self._decompressed_bytes_max
+        rows, _ = decode_message_set(message, inflated_bytes_max=limit)
         rows = [each for each in rows if fetched.start <= each[0] < fetched.until]
         if not rows:
             return

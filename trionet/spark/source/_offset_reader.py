@@ -29,6 +29,7 @@ from ...client.network._open_client import keep_polling, open_kafka_client, unti
 from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
 from ...net._network import SYSTEM, Network
 from ...protocol import error_codes
+from ...protocol._config_types import LONG_MAX
 from .._client_options import BOOTSTRAP_SERVERS, config_of, warn_once
 from .._first_response import with_first_response
 from .._loop_host import host
@@ -51,6 +52,8 @@ from .._planning import OffsetRange, batch_plan, needs_split, split_plan
 DEFAULTS: Final = MappingProxyType(
     {
         "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+        # None, as in the connector: a batch that is huge when it is decompressed is read in parts.
+        "fetch.max.decompressed.bytes": str(LONG_MAX),
         # The operating system's auto-tuning gives fewer and longer reads of responses of megabytes.
         "receive.buffer.bytes": "-1",
     }

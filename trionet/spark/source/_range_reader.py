@@ -29,6 +29,7 @@ from pyspark.sql.datasource import InputPartition
 
 from ..._util._logging import get_logger
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
+from ...client.consumer.fetch._settings import FetchSettings
 from ...client.consumer.offsets._position_requests import leader_epoch
 from ...client.network._cluster import Node, TopicMetadata, nodes_of
 from ...errors import (
@@ -442,6 +443,7 @@ def read_range(
         OffsetsMismatchError: the range ends before it starts.
         PollTimeoutError: no records arrived within ``kafkaConsumer.pollTimeoutMs``.
         CorruptRecordError: records are malformed.
+        FetchTooLargeError: a batch is larger than the client's settings allow.
         ConfigError: the client's settings conflict with each other.
         TrionetError: a broker rejected a request, or none could be reached.
     """
@@ -472,7 +474,7 @@ class _Reading:
         self._ended = trio.Event()
         self._is_complete = False
         self._error: Exception | None = None
-        self._is_read_committed = self._checks_crcs = True
+        self._settings: FetchSettings | None = None
 
     async def begin(self) -> None:
         """Start fetching."""
@@ -485,9 +487,7 @@ class _Reading:
         try:
             with self._scope, self._send:
                 async with leased_client(self._options) as client:
-                    settings = client.settings.fetch
-                    self._is_read_committed = settings.is_read_committed
-                    self._checks_crcs = settings.checks_crcs
+                    self._settings = client.settings.fetch
                     await RangeFetcher(client, self._options, self._range).run(self._send)
                 self._is_complete = True
         except Exception as error:  # boundary: fails one Spark task, not the loop
@@ -512,12 +512,15 @@ class _Reading:
         return None
 
     def decoder(self) -> ColumnDecoder:
-        """Create a decoder with the settings of the client."""
+        """Create a decoder with the settings of the client, which has fetched records."""
+        settings = self._settings
+        assert settings is not None
         return ColumnDecoder(
             self._range.topic_partition,
             include_headers=self._options.include_headers,
-            is_read_committed=self._is_read_committed,
-            checks_crcs=self._checks_crcs,
+            is_read_committed=settings.is_read_committed,
+            checks_crcs=settings.checks_crcs,
+            decompressed_bytes_max=settings.decompressed_bytes_max,
         )
 
     async def end(self) -> None:

@@ -30,24 +30,26 @@ from trionet.client.consumer.records._chunk import FetchPosition
 from trionet.client.consumer.state._partition_state import PartitionState
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.producer._open_producer import open_producer
-from trionet.errors import CorruptRecordError
+from trionet.errors import CorruptRecordError, FetchTooLargeError
 from trionet.protocol.records._batch import HEADER_SIZE, read_header
-from trionet.protocol.records.compression._codecs import GZIP, NONE, ZSTD
+from trionet.protocol.records.compression._codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 T0 = TopicPartition("t", 0)
+DEFAULTS = FetchSettings()
 NOISE = random.Random(1).randbytes(PACKED_BYTES_MAX)
 SPARSE = bytes(INLINE_BYTES_MAX)
 
 
 def is_opened_at_once(records: bytes) -> bool:
-    return decompressed_inline(memoryview(records), 0, read_header(records, 0)) is not None
+    view, header = memoryview(records), read_header(records, 0)
+    return decompressed_inline(view, 0, header, DEFAULTS.decompressed_bytes_max) is not None
 
 
-def fetched(records: bytes, offset: int = 0) -> CompletedFetch:
+def fetched(records: bytes, offset: int = 0, settings: FetchSettings = DEFAULTS) -> CompletedFetch:
     state = PartitionState()
     state.seek(FetchPosition(offset), is_valid=True)
     view = memoryview(records)
-    return CompletedFetch(T0, state, FetchPosition(offset), view, (), FetchSettings())
+    return CompletedFetch(T0, state, FetchPosition(offset), view, (), settings)
 
 
 async def values(fetch: CompletedFetch) -> list[bytes | None]:
@@ -122,9 +124,28 @@ async def test_a_large_batch_that_is_corrupt_is_reported() -> None:
     assert len(bad) == fetch.size
 
 
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+@pytest.mark.parametrize("size", [100_000, 1_000_000], ids=["inline", "in a thread"])
+async def test_a_batch_that_is_too_large_when_it_is_decompressed_is_an_error_that_says_what_to_set(
+    codec: int, size: int
+) -> None:
+    """It may be intact, so that nothing is said of corruption."""
+    records = batch(b"a") + batch(bytes(size), base_offset=1, codec=codec)
+    error = "fetch.max.decompressed.bytes = 90000 when decompressed; set fetch.max.decompressed"
+    for _ in range(2):
+        fetch = fetched(records, settings=FetchSettings(decompressed_bytes_max=90_000))
+        chunk = fetch.next_chunk(1)
+        assert chunk is not None
+        with pytest.raises(FetchTooLargeError, match=error) as caught:
+            await values(fetch)
+        assert (1, 0, 90_000) == (caught.value.offset, caught.value.size, caught.value.bytes_max)
+    larger = FetchSettings(decompressed_bytes_max=size + 100)
+    assert [b"a", bytes(size)] == await values(fetched(records, settings=larger))
+
+
 async def test_an_inflation_that_was_cancelled_before_it_began_is_begun_again() -> None:
     records = memoryview(batch(SPARSE, codec=GZIP))
-    decompression = Decompression(records, 0)
+    decompression = Decompression(records, 0, DEFAULTS.decompressed_bytes_max)
     with trio.CancelScope() as scope:
         scope.cancel()
         await decompression.run()

@@ -17,11 +17,11 @@ from trionet.protocol.records.columnar._numpy_batches import (
     LANES_MIN,
     Numbers,
     Spans,
-    open_batches,
     read_headers,
     varints,
 )
 from trionet.protocol.records.columnar._numpy_columns import decode_batches
+from trionet.protocol.records.columnar._open_batches import open_batches
 from trionet.protocol.records.compression._codecs import GZIP, NONE
 
 pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
@@ -62,7 +62,7 @@ def at_once(data: bytes, bytes_max: int = 2**30) -> list[Record]:
     view = memoryview(bytearray(data))  # as what was received is
     headers = read_headers(view, places)
     rows: list[Record] = []
-    for opened in open_batches(view, places, headers, bytes_max):
+    for opened in open_batches(view, places, headers, bytes_max, inflated_bytes_max=2**30):
         rows += rows_of(decode_batches(*opened))
     return rows
 
@@ -80,7 +80,8 @@ def test_records_of_many_batches_are_those_of_each(
 def test_batches_are_read_some_at_a_time() -> None:
     data = some_batches(random.Random(6), SMALL)
     places: Numbers = np.array(batch_positions(data)[0])
-    opened = list(open_batches(data, places, read_headers(data, places), len(data) // 4))
+    headers, size = read_headers(data, places), len(data) // 4
+    opened = list(open_batches(data, places, headers, size, inflated_bytes_max=2**30))
 
     assert 4 == len(opened)
     assert one_by_one(data) == at_once(data, len(data) // 4)

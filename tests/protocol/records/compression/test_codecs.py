@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.errors import WireFormatError
+from trionet.errors import DecompressionLimitError, WireFormatError
 from trionet.protocol.records.compression._codecs import (
     DECOMPRESSION_RATIO_MAX,
     DEFAULT_LEVELS,
@@ -80,6 +80,30 @@ def test_bomb_is_refused_without_being_inflated(codec: int) -> None:
 
     with pytest.raises(WireFormatError, match="larger than 1048576 bytes"):
         decompress(codec, bomb, MEGABYTE)
+
+
+@each_codec
+def test_what_is_damaged_is_not_said_to_be_large(codec: int) -> None:
+    compressed = compress(codec, RANDOM.randbytes(10_000))
+
+    with pytest.raises(WireFormatError) as caught:
+        decompress(codec, compressed[: len(compressed) // 2], MEGABYTE)
+    assert type(caught.value) is WireFormatError
+    with pytest.raises(DecompressionLimitError) as too_large:
+        decompress(codec, compressed, 9999)
+    assert 9999 == too_large.value.bytes_max
+
+
+@pytest.mark.parametrize("codec", [LZ4, ZSTD], ids=name_of)
+def test_a_limit_may_be_larger_than_memory(codec: int) -> None:
+    """Memory is taken for what comes out; the size that a frame claims may be a lie."""
+    frame = TEXT + bytes(2 * MEGABYTE)
+    stream = cramjam.zstd.Compressor() if codec == ZSTD else cramjam.lz4.Compressor()
+    stream.compress(frame)
+
+    assert frame == decompress(codec, bytes(stream.finish()), 2**63 - 1)
+    with pytest.raises(WireFormatError, match="valid zstd"):
+        decompress(ZSTD, zstd_with_size(TEXT, 1 << 60), 2**63 - 1)
 
 
 def test_frame_that_lies_about_its_size_is_refused() -> None:

@@ -13,7 +13,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...._util._raising import raise_from
-from ....errors import CorruptRecordError, WireFormatError
+from ....errors import (
+    CorruptRecordError,
+    DecompressionLimitError,
+    FetchTooLargeError,
+    PartitionError,
+    WireFormatError,
+)
 from ....protocol.messages.fetch import AbortedTransaction
 from ....protocol.records._batch import MAGIC, BatchHeader, Bytes, check_crc, iter_batches
 from ....protocol.records._records import decode_batch, read_marker
@@ -102,6 +108,7 @@ class CompletedFetch:
 
         Raises:
             CorruptRecordError: the next batch cannot be read; the next call raises it again.
+            FetchTooLargeError: the next batch exceeds ``fetch.max.decompressed.bytes``; likewise.
         """
         start = self.position
         found: _Together | None = None
@@ -111,7 +118,7 @@ class CompletedFetch:
                 if part is None:
                     break
                 found = part
-        except CorruptRecordError:
+        except PartitionError:
             if found is None:
                 raise
         columns = None if found is None else found.columns
@@ -176,18 +183,22 @@ class CompletedFetch:
     def _open(self, start: int, header: BatchHeader) -> DecompressedBatch | None:
         """Open a batch for decoding; None if it must be decompressed first."""
         decompression = self.decompression
+        bytes_max = self._settings.decompressed_bytes_max
         if decompression is None:
             try:
-                self._opened = decompressed_inline(self._records, start, header)
+                self._opened = decompressed_inline(self._records, start, header, bytes_max)
             except WireFormatError as error:
                 raise_from(self._corrupt(str(error)), error)
             if self._opened is None:
-                self.decompression = Decompression(self._records, start)
+                self.decompression = Decompression(self._records, start, bytes_max)
         elif decompression.opened is not None or decompression.error is not None:
             self.decompression = None
             self._opened = decompression.opened
-            if decompression.error is not None:
-                raise_from(self._corrupt(str(decompression.error)), decompression.error)
+            failure = decompression.error
+            if isinstance(failure, DecompressionLimitError):
+                raise_from(self._too_large(failure), failure)
+            if failure is not None:
+                raise_from(self._corrupt(str(failure)), failure)
         return self._opened
 
     def _decode(self, opened: DecompressedBatch) -> Columns | None:
@@ -214,6 +225,17 @@ class CompletedFetch:
         self._next += 1
         self.size -= header.size
         self.position = _farther(self.position, header)
+
+    def _too_large(self, error: DecompressionLimitError) -> FetchTooLargeError:
+        return FetchTooLargeError(
+            f"cannot read {self.name} at offset {self.position.offset}: the records of its batch"
+            f" are larger than fetch.max.decompressed.bytes = {error.bytes_max} when decompressed;"
+            " set fetch.max.decompressed.bytes higher, or seek() past the batch",
+            self.name.topic,
+            self.name.partition,
+            self.position.offset,
+            bytes_max=error.bytes_max,
+        )
 
     def _corrupt(self, why: str) -> CorruptRecordError:
         return CorruptRecordError(

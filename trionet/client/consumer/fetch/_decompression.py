@@ -17,7 +17,7 @@ from ...._util._raising import raise_from
 from ....errors import WireFormatError
 from ....protocol.records import _implementation as implementation
 from ....protocol.records._batch import BatchHeader, Bytes
-from ....protocol.records._records import INFLATED_BYTES_MAX, open_batch
+from ....protocol.records._records import open_batch
 from ....protocol.records._types import Columns
 
 #: The maximum decompressed size of a batch that is decompressed inline. For this size, gzip takes
@@ -38,14 +38,15 @@ class DecompressedBatch:
         inflated_bytes_max: the limit for the decompressed size of the batch.
 
     Raises:
-        WireFormatError: the batch is malformed, or exceeds the limit.
+        WireFormatError: the batch is malformed.
+        DecompressionLimitError: the batch exceeds the limit.
 
     Attributes:
         header: the header of the batch.
         left: the number of records that remain to be read.
     """
 
-    def __init__(self, buf: Bytes, pos: int, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> None:
+    def __init__(self, buf: Bytes, pos: int, inflated_bytes_max: int) -> None:
         opened = open_batch(buf, pos, inflated_bytes_max)
         self.header, self._body, self._pos, self._end = opened
         self.left = self.header.count
@@ -102,7 +103,7 @@ def _check_offsets(offsets: Sequence[int], header: BatchHeader) -> None:
 
 
 def decompressed_inline(
-    records: memoryview, start: int, header: BatchHeader
+    records: memoryview, start: int, header: BatchHeader, bytes_max: int
 ) -> DecompressedBatch | None:
     """Decompress a batch if that takes at most about a millisecond; otherwise, return None.
 
@@ -110,13 +111,14 @@ def decompressed_inline(
         records: the buffer that contains the batch.
         start: the index at which the batch starts.
         header: the header of the batch.
+        bytes_max: the limit for the decompressed size of the batch.
     """
     if not header.codec:
-        return DecompressedBatch(records, start)
+        return DecompressedBatch(records, start, header.size)
     if header.size > PACKED_BYTES_MAX:
         return None
     try:
-        return DecompressedBatch(records, start, INLINE_BYTES_MAX)
+        return DecompressedBatch(records, start, min(bytes_max, INLINE_BYTES_MAX))
     except WireFormatError:
         return None  # it is larger, or malformed: the thread finds out
 
@@ -127,6 +129,7 @@ class Decompression:
     Args:
         records: the buffer that contains the batch; it is not modified.
         start: the index at which the batch starts.
+        bytes_max: the limit for the decompressed size of the batch.
 
     Attributes:
         has_started: whether :meth:`run` has been called.
@@ -134,9 +137,10 @@ class Decompression:
         error: why the batch cannot be decompressed; None if there was no error.
     """
 
-    def __init__(self, records: memoryview, start: int) -> None:
+    def __init__(self, records: memoryview, start: int, bytes_max: int) -> None:
         self._records = records
         self._start = start
+        self._bytes_max = bytes_max
         self.has_started = False
         self.opened: DecompressedBatch | None = None
         self.error: WireFormatError | None = None
@@ -150,7 +154,11 @@ class Decompression:
         self.has_started = True
         try:
             self.opened = await trio.to_thread.run_sync(
-                DecompressedBatch, self._records, self._start, limiter=computing_threads()
+                DecompressedBatch,
+                self._records,
+                self._start,
+                self._bytes_max,
+                limiter=computing_threads(),
             )
         except WireFormatError as error:
             self.error = error

@@ -16,6 +16,8 @@ class FetchSettings:
         partition_bytes_max: the size limit for one partition in a response. While a partition has
             this many bytes buffered, nothing is fetched from its node
             (``max.partition.fetch.bytes``).
+        decompressed_bytes_max: the size limit for one batch when it is decompressed
+            (``fetch.max.decompressed.bytes``).
         wait_seconds: the longest that a node waits for ``bytes_min`` bytes (``fetch.max.wait.ms``).
         is_read_committed: whether to omit the records of aborted and open transactions
             (``isolation.level``).
@@ -27,6 +29,7 @@ class FetchSettings:
     bytes_min: int = 1
     bytes_max: int = 52_428_800
     partition_bytes_max: int = 1_048_576
+    decompressed_bytes_max: int = 134_217_728
     wait_seconds: float = 0.5
     is_read_committed: bool = False
     checks_crcs: bool = True

@@ -10,8 +10,6 @@ overhead dominates if the number of positions is small. Imports numpy (extra ``s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,9 +17,8 @@ from numpy.typing import NDArray
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records import _implementation as implementation
-from trionet.protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, Bytes
-from trionet.protocol.records._records import INFLATED_BYTES_MAX, RECORD_BYTES_MIN, read_to_end
-from trionet.protocol.records.compression._codecs import decompress
+from trionet.protocol.records._batch import HEADER_SIZE, BatchHeader, Bytes
+from trionet.protocol.records._records import read_to_end
 
 Numbers: TypeAlias = NDArray[np.int64]
 
@@ -145,9 +142,6 @@ BATCH_HEADER: Final = np.dtype(
     )
 )
 
-#: The bit mask of the codec in the batch attributes.
-CODEC: Final = 7
-
 #: The parallel search is faster than a loop over the records if there are at least this many times
 #: as many records as in the largest batch.
 LANES_MIN: Final = 64
@@ -176,62 +170,6 @@ class OpenedBatches(NamedTuple):
     starts: Numbers
     ends: Numbers
     headers: BatchHeaders
-
-
-def open_batches(
-    buf: Bytes, places: Numbers, headers: BatchHeaders, bytes_max: int
-) -> Iterator[OpenedBatches]:
-    """Decompress batches and yield them in groups of limited size.
-
-    If no batch is compressed, nothing is copied.
-
-    Args:
-        buf: the buffer that contains the batches.
-        places: the positions of the batches.
-        headers: the headers of the batches.
-        bytes_max: the approximate size of a group in bytes.
-
-    Raises:
-        WireFormatError: a batch cannot be decompressed, or is too small for its record count.
-    """
-    starts, ends = places + HEADER_SIZE, places + PREFIX_SIZE + headers["length"]
-    codecs = headers["attributes"] & CODEC
-    if not codecs.any():
-        _check_counts(starts, ends, headers)
-        numbers = np.cumsum(ends - starts) // bytes_max
-        cuts = (np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()
-        for begun, end in pairwise([0, *cuts, len(places)]):
-            if begun < end:
-                yield OpenedBatches(buf, starts[begun:end], ends[begun:end], headers[begun:end])
-        return
-    bodies: list[Bytes] = []
-    size = begun = 0
-    with memoryview(buf) as view:
-        spans = zip(starts.tolist(), ends.tolist(), codecs.tolist(), strict=True)
-        for number, (start, end, codec) in enumerate(spans, 1):
-            body = view[start:end]
-            bodies.append(decompress(codec, body, INFLATED_BYTES_MAX) if codec else body)
-            size += len(bodies[-1])
-            if size >= bytes_max or number == len(places):
-                yield _joined(bodies, headers[begun:number])
-                bodies, size, begun = [], 0, number
-
-
-def _joined(bodies: list[Bytes], headers: BatchHeaders) -> OpenedBatches:
-    ends = np.cumsum([len(each) for each in bodies])
-    starts = np.concatenate([[0], ends[:-1]])
-    _check_counts(starts, ends, headers)
-    return OpenedBatches(b"".join(bodies), starts, ends, headers)
-
-
-def _check_counts(starts: Numbers, ends: Numbers, headers: BatchHeaders) -> None:
-    """Reject impossible record counts before memory is allocated for the records."""
-    wrong = np.flatnonzero(
-        (headers["count"] < 0) | (headers["count"] > (ends - starts) // RECORD_BYTES_MIN)
-    )
-    if len(wrong):
-        count = headers["count"][wrong[0]]
-        raise WireFormatError(f"{count} records cannot fit into a batch of this size")
 
 
 def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers:

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import cramjam
 
-from trionet.errors import WireFormatError
+from trionet.errors import DecompressionLimitError, WireFormatError
 from trionet.protocol.records.compression._frames import (
     FAST_LEVEL,
     BoundedOutput,
@@ -25,7 +25,6 @@ from trionet.protocol.records.compression._frames import (
     compress_stream,
     decompress_plain_frame,
     decompress_stream,
-    too_large,
 )
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -61,6 +60,12 @@ _GZIP_OUT_BYTES: Final = 256 * 1024
 #: The first guess of a decompressed size: twice the usual ratio, with a lower limit.
 _GUESS_RATIO: Final = 8
 _GUESS_BYTES_MIN: Final = 16 * 1024
+
+#: The largest first guess, and the size of the first memory map.
+_MAPPED_BYTES: Final = 128 * 1024 * 1024
+
+#: cramjam's error (Rust: ErrorKind::WriteZero) if the data is larger than the buffer.
+_BUFFER_IS_FULL: Final = "failed to write whole buffer"
 
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_SINGLE_SEGMENT: Final = 0x20
@@ -104,8 +109,8 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
         limit: the maximum size of the result, in bytes.
 
     Raises:
-        WireFormatError: the codec is unknown, the data is malformed, or the result would exceed
-            ``limit``.
+        WireFormatError: the codec is unknown, or the data is malformed.
+        DecompressionLimitError: the result would exceed ``limit``.
 
     Rejecting data takes at most ``limit`` bytes of memory, or twice ``limit`` with zstd, since the
     window of a frame may be as large as its contents. A result may temporarily exist twice, once as
@@ -114,7 +119,7 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
     """
     if codec == NONE:
         if len(data) > limit:
-            raise too_large(limit)
+            raise DecompressionLimitError(limit)
         return bytes(data)
     decompressor = _DECOMPRESSORS.get(codec)
     if decompressor is None:
@@ -126,8 +131,7 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
         raise error.with_traceback(None) from error.__cause__
     except (cramjam.DecompressionError, zlib.error, struct.error) as error:
         raise WireFormatError(
-            f"records are not valid {NAMES[codec]}, or are larger than {limit} bytes when"
-            f" decompressed: {error}"
+            f"records are not valid {NAMES[codec]}: {error}"
         ) from error.with_traceback(None)
 
 
@@ -174,7 +178,7 @@ def _decompress_zstd(data: Bytes, limit: int) -> bytes:
     if size is None:
         size = max(_GUESS_RATIO * len(data), _GUESS_BYTES_MIN)
     elif size > limit:
-        raise too_large(limit)
+        raise DecompressionLimitError(limit)
     return _decompress_frames(cramjam.zstd.decompress_into, data, size, limit)
 
 
@@ -199,21 +203,22 @@ def _decompress_frames(
 
     The other functions of cramjam trust the content size of the frame. Concatenated frames are
     decompressed together, as lz4 and zstd specify and Java's zstd does. If the guess is too small,
-    the buffer is an anonymous memory map with the size of the limit, which allocates only the pages
-    that are written. A bytearray of this size would first be filled with zeros.
+    the buffer is an anonymous memory map, which allocates only the pages that are written. A
+    bytearray of this size would first be filled with zeros. A limit may be larger than what can be
+    mapped, so that maps grow up to it.
     """
-    try:
-        return _decompress_within(decompress_into, data, bytearray(min(guess, limit)))
-    except cramjam.DecompressionError:
-        if guess >= limit:
-            raise
-    return _decompress_within(decompress_into, data, mmap.mmap(-1, limit))
-
-
-def _decompress_within(
-    decompress_into: _DecompressInto, data: Bytes, out: bytearray | mmap.mmap
-) -> bytes:
-    return bytes(memoryview(out)[: decompress_into(data, out)])
+    size = min(guess, limit, _MAPPED_BYTES)
+    out: bytearray | mmap.mmap = bytearray(size)
+    while True:
+        try:
+            return bytes(memoryview(out)[: decompress_into(data, out)])
+        except cramjam.DecompressionError as error:
+            if str(error) != _BUFFER_IS_FULL:
+                raise
+        if size == limit:
+            raise DecompressionLimitError(limit)
+        size = min(limit, max(_MAPPED_BYTES, size * _GUESS_RATIO))
+        out = mmap.mmap(-1, size)
 
 
 _DECOMPRESSORS: Final[dict[int, Callable[[Bytes, int], bytes]]] = {

@@ -17,11 +17,12 @@ the numbers with swapped bytes.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 import cramjam
 
-from trionet.errors import WireFormatError
+from trionet.errors import DecompressionLimitError, WireFormatError
 
 Part: TypeAlias = bytes | bytearray | memoryview | cramjam.Buffer
 
@@ -52,12 +53,12 @@ class BoundedOutput:
         """Add the next part, which may be empty.
 
         Raises:
-            WireFormatError: the limit is exceeded.
+            DecompressionLimitError: the limit is exceeded.
         """
         size = len(part)
         self.left -= size
         if self.left < 0:
-            raise too_large(self._limit)
+            raise DecompressionLimitError(self._limit)
         if size:
             self._parts.append(part)
             if len(self._parts) >= _PARTS_MAX:
@@ -68,11 +69,6 @@ class BoundedOutput:
         """Return the joined parts; a single part of type ``bytes`` is not copied."""
         parts = self._joined + self._parts if self._joined else self._parts
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
-
-
-def too_large(limit: int) -> WireFormatError:
-    """Return the error for records whose decompressed size exceeds the limit."""
-    return WireFormatError(f"records are larger than {limit} bytes when decompressed")
 
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -200,27 +196,33 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
             raise WireFormatError(f"an lz4 block of {size} bytes does not fit into its frame")
         block = view[pos : pos + size]
         pos += size
-        output.add(
-            block if is_stored else _decompress_lz4_block(block, min(block_bytes_max, output.left))
-        )
+        part = block if is_stored else _decompress_lz4_block(block, block_bytes_max, output.left)
+        if part is None:
+            raise DecompressionLimitError(limit)
+        output.add(part)
     if pos != len(view):
         return None
     return output.joined()
 
 
-def _decompress_lz4_block(block: memoryview, limit: int) -> bytearray:
-    """Decompress a block, first into a small buffer, which is cheaper to fill with zeros."""
-    guess = min(len(block) * _GUESS_RATIO, limit)
-    out = bytearray(guess)
-    try:
-        size = cramjam.lz4.decompress_block_into(block, out)
-    except cramjam.DecompressionError:
-        if guess == limit:
-            raise
-        out = bytearray(limit)
-        size = cramjam.lz4.decompress_block_into(block, out)
-    del out[size:]
-    return out
+def _decompress_lz4_block(block: memoryview, block_bytes_max: int, left: int) -> bytearray | None:
+    """Decompress a block, first into a small buffer, which is cheaper to fill with zeros.
+
+    Returns:
+        The data; None if it does not fit into ``left`` bytes. With less than ``block_bytes_max``
+        bytes left that includes malformed blocks, since lz4 does not say which it is.
+    """
+    limit = min(block_bytes_max, left)
+    for size in dict.fromkeys((min(len(block) * _GUESS_RATIO, limit), limit)):
+        out = bytearray(size)
+        try:
+            del out[cramjam.lz4.decompress_block_into(block, out) :]
+        except cramjam.DecompressionError:
+            if size == limit == block_bytes_max:
+                raise
+        else:
+            return out
+    return None
 
 
 # The header checksum.
@@ -302,12 +304,26 @@ def decompress_stream(data: Bytes, limit: int) -> bytes:
         WireFormatError, cramjam.DecompressionError, struct.error: the data is truncated or
             malformed, or the result would exceed ``limit`` bytes.
     """
+    output = BoundedOutput(limit)
+    for block in snappy_blocks(data):
+        if cramjam.snappy.decompress_raw_len(block) > output.left:  # it would be allocated
+            raise DecompressionLimitError(limit)
+        output.add(cramjam.snappy.decompress_raw(block))
+    return output.joined()
+
+
+def snappy_blocks(data: Bytes) -> Iterator[memoryview]:
+    """Yield the compressed blocks of a stream, or the only one of raw data.
+
+    Raises:
+        WireFormatError, struct.error: the stream is truncated or malformed.
+    """
     view = memoryview(data)
     if bytes(view[: len(_SNAPPY_MAGIC)]) != _SNAPPY_MAGIC:
-        return bytes(_decompress_snappy_block(view, limit, limit))
+        yield view
+        return
     if len(view) < len(_SNAPPY_HEADER):
         raise WireFormatError("truncated snappy records")
-    output = BoundedOutput(limit)
     pos, end = len(_SNAPPY_HEADER), len(view)
     while pos < end:
         (size,) = _snappy_block_size.unpack_from(view, pos)
@@ -315,13 +331,5 @@ def decompress_stream(data: Bytes, limit: int) -> bytes:
         if not 0 < size <= end - pos:
             # snappy-java also reads a second stream after the first; no client writes one.
             raise WireFormatError(f"a snappy block of {size} bytes does not fit into its stream")
-        output.add(_decompress_snappy_block(view[pos : pos + size], output.left, limit))
+        yield view[pos : pos + size]
         pos += size
-    return output.joined()
-
-
-def _decompress_snappy_block(block: memoryview, left: int, limit: int) -> cramjam.Buffer:
-    """Decompress a block, after checking the size that cramjam would allocate."""
-    if cramjam.snappy.decompress_raw_len(block) > left:
-        raise too_large(limit)
-    return cramjam.snappy.decompress_raw(block)
