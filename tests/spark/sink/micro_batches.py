@@ -150,6 +150,14 @@ class Query:
             pass
         assert {*numbers} == {*self.ended(tasks)}
 
+    def fence(self, task: TaskPrepared) -> None:
+        """Abort the transaction of a task, as a newer producer of its id does."""
+        host().call(self._fence, _id(task))
+
+    async def _fence(self, id: str) -> None:
+        async with leased_coordinators(self.options) as coordinators:
+            (await coordinators.transactions.fence_producers([id])).checked()
+
     def ended(self, tasks: Sequence[TaskPrepared]) -> list[int]:
         """The tasks whose transactions are committed, unless their ids are used again; sorted."""
         host().call(self._settle)

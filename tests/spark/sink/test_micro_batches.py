@@ -275,9 +275,9 @@ async def _interleaved(
 
 
 def test_transaction_that_has_ended_meanwhile_fails_the_micro_batch(query: Query) -> None:
-    """For example by transaction.timeout.ms; here another producer takes its id."""
+    """For example by transaction.timeout.ms; here it is fenced."""
     tasks = query.tasks(0)
-    query.task(2, rows(0, 2))
+    query.fence(tasks[2])
 
     with pytest.raises(TransactionLostError, match=r"kafka\.transaction\.timeout\.ms"):
         query.commit(0, tasks)
@@ -375,6 +375,21 @@ def test_attempt_that_begins_in_the_next_micro_batch_fences_nobody(query: Query)
     tasks = query.tasks(1)
     query.task(0, rows(0, 0), batch_id=0)
     query.commit(1, tasks)
+
+    assert all_rows(0, 1) == query.committed()
+    assert [] == query.open()
+
+
+@pytest.mark.parametrize("chosen", [0, 1], ids=["first", "second"])
+def test_attempts_of_a_stage_that_is_run_again_do_not_fence_each_other(
+    query: Query, chosen: int
+) -> None:
+    """Spark numbers them from 0 again, while those of the first run may go on."""
+    query.commit(0, query.tasks(0))
+    tasks = query.tasks(1)
+    both = [tasks[0], query.task(0, rows(1, 0), batch_id=1)]
+
+    query.commit(1, [both[chosen], *tasks[1:]])
 
     assert all_rows(0, 1) == query.committed()
     assert [] == query.open()

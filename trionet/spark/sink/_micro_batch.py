@@ -60,7 +60,8 @@ ABORT_SECONDS: Final = 10.0
 #: How long a look at the brokers' configuration may take.
 RETENTION_SECONDS: Final = 5.0
 
-_OPEN: Final = "Ongoing"
+#: The state of a transaction that has not begun to end.
+OPEN: Final = "Ongoing"
 _ENDING: Final = ("PrepareCommit", "PrepareAbort")
 
 # The transaction has ended, by its timeout or because another producer or driver has fenced it; or
@@ -179,7 +180,7 @@ class MicroBatch:
             transaction = _transaction(task)
             found = listed.get(transaction.transactional_id)
             if found is None or (found.state, found.producer_id) != (
-                _OPEN,
+                OPEN,
                 transaction.producer_id,
             ):
                 missing.add(number)
@@ -197,7 +198,7 @@ class MicroBatch:
 
     async def _listed(self) -> dict[str, TransactionListing]:
         """Return the transactions of the query that are open or ending."""
-        states = (_OPEN, *_ENDING)
+        states = (OPEN, *_ENDING)
         try:
             listed = await self._transactions.list(
                 states=states, pattern=f"{re.escape(self._prefix)}.*"

@@ -3,7 +3,10 @@
 A task writes its rows in a transaction of its own and *prepares* it (KIP-939): all rows are
 acknowledged, and ``read_committed`` shows none of them yet. Only the driver ends the transaction
 (:mod:`._micro_batch`). Each attempt of a task has a transactional id of its own, so that a retried
-or speculative attempt does not fence the one that Spark chooses.
+or speculative attempt does not fence the one that Spark chooses. Spark numbers attempts from 0
+again when it runs a stage again, whose first attempts may still be running; it does not tell Python
+which run of the stage it is. So an attempt leaves an id with an open transaction alone, and takes
+another one.
 
 A worker keeps a producer with its connections from one task to the next, which takes another
 transactional id each time. A task has its producer for itself, since a producer has one transaction
@@ -22,14 +25,16 @@ import trio
 
 from ..._util._logging import get_logger
 from ...client._prepared_transaction import PreparedTransaction
+from ...client.admin._transactions import TransactionDescription
 from ...client.producer._transactions import Transactions
-from ...errors import ApiError, ConfigError
+from ...errors import ApiError, ConfigError, TrionetError
 from ...protocol import error_codes
 from .._loop_host import host
 from .._options import SinkOptions
 from ._columns import Batch, rows_by_topic
 from ._digest import RowDigest, digest_of
 from ._messages import TaskId, TaskPrepared
+from ._micro_batch import OPEN, leased_coordinators
 from ._task import SharedProducer, SinkTask, open_shared_producer
 
 logger = get_logger("trionet.spark")
@@ -48,6 +53,7 @@ class TransactionalTask(SinkTask):
 
     def __init__(self, options: SinkOptions, task: TaskId) -> None:
         super().__init__(options)
+        self._options = options
         self._task = task
         self._transactional_id = task.transactional_id(options.transactional_id_prefix)
         self._digest = RowDigest()
@@ -112,8 +118,7 @@ class TransactionalTask(SinkTask):
         )
         self.shared = await self._held.enter_async_context(host().lease(self._slot, opens))
         try:
-            begin = self._transactions.begin_as
-            await self._reaching(self.shared.producer, begin, self._transactional_id)
+            await self._reaching(self.shared.producer, self._begin_as_free_id)
         except ApiError as error:
             if error.error_code != error_codes.INVALID_TRANSACTION_TIMEOUT:
                 raise
@@ -122,6 +127,24 @@ class TransactionalTask(SinkTask):
                 f" {self._settings['transaction.timeout.ms']} is more than the brokers allow; lower"
                 f" it, or raise their transaction.max.timeout.ms ({error})"
             ) from None
+
+    async def _begin_as_free_id(self) -> None:
+        id = self._transactional_id
+        taken = 0
+        while await self._is_open(id):
+            taken += 1
+            id = f"{self._transactional_id}-{taken}"
+        await self._transactions.begin_as(id)
+
+    async def _is_open(self, id: str) -> bool:
+        """Return whether a transactional id has an open transaction."""
+        async with leased_coordinators(self._options) as coordinators:
+            found = (await coordinators.transactions.describe([id]))[id]
+        if isinstance(found, TransactionDescription):
+            return found.state == OPEN
+        if _is_unknown(found):
+            return False
+        raise found
 
     async def _prepare(self) -> PreparedTransaction:
         prepared = await self._transactions.prepare()
@@ -138,6 +161,11 @@ class TransactionalTask(SinkTask):
             finally:
                 with trio.CancelScope(shield=True):
                     await self._drop(self.shared)
+
+
+def _is_unknown(error: TrionetError) -> bool:
+    code = error_codes.TRANSACTIONAL_ID_NOT_FOUND
+    return isinstance(error, ApiError) and error.error_code == code
 
 
 def write_transaction(options: SinkOptions, task: TaskId, batches: Iterator[Batch]) -> TaskPrepared:
