@@ -207,6 +207,22 @@ def test_a_checkpoint_goes_on_under_the_other_connector_and_back(jobs: Jobs) -> 
             assert [1, *numbers(phase * 20 + 20, 3)] == jobs.written(topic), (topic, phase)
 
 
+def test_the_connector_goes_on_after_our_first_micro_batch(jobs: Jobs) -> None:
+    """Its end names its start, too, under a name that is no topic's."""
+    for topic in ("one", "one-out"):
+        jobs.broker.create_topic(topic, 2)
+    jobs.seed("one", 1, 10)
+    options = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
+    jobs.run([jobs.stream(OURS, "one", _AVAILABLE_NOW, **options)])
+    assert "startingOffsets=" in jobs.offsets_in_log("one", 0)
+    assert not (jobs.checkpoint("one") / "offsets" / "1").exists()
+    jobs.seed("one", 11, 20)
+
+    jobs.run([jobs.stream(CONNECTOR, "one", _AVAILABLE_NOW, **options)])
+
+    assert numbers(20) == jobs.written("one")
+
+
 def test_a_first_run_that_stopped_within_its_first_micro_batch_goes_on(jobs: Jobs) -> None:
     """The connector keeps its begin in a file of its own, which is needed for `latest` only."""
     starts: dict[str, object] = {
