@@ -105,7 +105,7 @@ class Work:
 
 def _folded(table: DataFrame) -> DataFrame:
     """The sums and histograms of `trionet pipeline run`, before they are put together."""
-    records = table.selectExpr("value", "partition", "current_timestamp() as read_at")
+    records = table.selectExpr("value", "partition", "offset", "current_timestamp() as read_at")
     return records.mapInArrow(folded, COLUMNS)
 
 

@@ -78,7 +78,8 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90.0), ("2m", 120.0), ("1h", 3600.0), ("250ms", 0.25), ("0s", 0)]
+    ("text", "seconds"),
+    [("90s", 90.0), ("2m", 120.0), ("1h", 3600.0), ("2d", 172_800.0), ("0s", 0)],
 )
 def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
     assert seconds == duration(text)
@@ -98,6 +99,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         ["--set", "kafka.bootstrap.servers=x:1"],
         ["--set", "kafka.lingr.ms=5"],
         ["--results-topic", "requests"],
+        ["--max-age", "59m"],
     ],
 )
 def test_a_wrong_setting_is_exit_status_2(
@@ -118,10 +120,11 @@ def events() -> list[object]:
     from trionet.spark.pipeline._job import BatchDone, JobDone
     from trionet.spark.pipeline._storage import Intake
 
-    intake = Intake(requests_read=1200, connections_read=3, late=2, malformed=1)
+    intake = Intake(requests_read=1200, connections_read=3, late=2, malformed=1, old=7)
+    windows = {29_923_190: 700, 29_923_191: 500}
     return [
         "waiting for the topic requests",
-        BatchDone(BatchResult(4, intake, {29_923_190: 700, 29_923_191: 500}, 29_923_192), 17),
+        BatchDone(BatchResult(4, intake, windows, 29_923_192, ahead={2: 59}), 17),
         BatchDone(BatchResult(5, Intake(requests_read=5), {}, 29_923_192), 0),
         JobDone(intake, 2, 40, is_stopped=True),
     ]
@@ -133,12 +136,12 @@ def test_each_batch_of_finished_minutes_is_a_line(
     for event in events:
         print_event(event, as_json=False)  # type: ignore[arg-type]
 
-    apart = ", 2 late (their minute was over), 1 malformed"
+    apart = ", 2 late (their minute was over), 1 malformed, 7 too old"
     span = "2026-11-22 23:50 to 2026-11-22 23:51, 2 minutes"
     assert [
         "waiting for the topic requests",
         f"{span}: 1,200 requests, lag 17 records{apart}",
-        "stopped: 1,204 records read, 2 minutes finished, 40 records in unfinished minutes" + apart,
+        "stopped: 1,211 records read, 2 minutes finished, 40 records in unfinished minutes" + apart,
     ] == [line.removeprefix("trionet pipeline: ") for line in capsys.readouterr().err.splitlines()]
 
 
@@ -148,9 +151,10 @@ def test_scripts_get_json(events: list[object], capsys: pytest.CaptureFixture[st
 
     first, second, end = map(json.loads, capsys.readouterr().out.splitlines())
     assert {"2026-11-22T23:50:00Z": 700, "2026-11-22T23:51:00Z": 500} == first["windows"]
-    assert (17, 2, 1, 1204) == (first["lag"], first["late"], first["malformed"], first["records"])
+    assert (17, 2, 1, 1211) == (first["lag"], first["late"], first["malformed"], first["records"])
+    assert (7, {"2": 59}) == (first["old"], first["clocks_ahead"])
     assert (5, {}) == (second["batch"], second["windows"])
-    assert ("end", 1204, 40, True) == tuple(
+    assert ("end", 1211, 40, True) == tuple(
         end[name] for name in ("event", "records", "open_records", "is_stopped")
     )
 

@@ -421,7 +421,8 @@ def logged_requests(rng: Random, count: int) -> Outcome:
             kept = sum(id in ("c0", "c1", "c2") for id in ids)
             assert kept >= len(honest), (kept, len(honest))
             counted = len(log.requests) + len(log.connections)
-            assert counted + log.malformed + log.newer + log.ahead == len(values)
+            left_out = log.malformed + log.newer + log.ahead + log.old
+            assert counted + left_out == len(values)
             judge(values)
     outcome.held_seconds = 0.0  # in Spark's processes, which have no loop
     return outcome
@@ -449,9 +450,10 @@ def judge(values: Any) -> None:
         [
             values,
             pa.array([0] * count, pa.int32()),
+            pa.array(range(count), pa.int64()),
             pa.array([(BEGIN + 700) * 1_000_000] * count, pa.timestamp("us", tz="UTC")),
         ],
-        names=["value", "partition", "read_at"],
+        names=["value", "partition", "offset", "read_at"],
     )
     rows = list(folded([batch]))
     kept = [each.filter(pa.array(each["kind"].to_numpy() != INTAKE)) for each in rows]

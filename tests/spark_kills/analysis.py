@@ -145,6 +145,7 @@ class Analysis:
         command += ["--bootstrap-server", self._broker.bootstrap_servers, "--master", "local[2,3]"]
         command += ["--topic", _LOG, "--results-topic", _RESULTS, "--max-records", str(_BATCH_MAX)]
         command += ["--folder", str(self._folder / "results")]
+        command += ["--max-age", "36500d"]  # the records are of one day
         command += ["--set", "spark.driver.memory=1g"]
         java = f"-XX:+UseSerialGC -Djava.io.tmpdir={self._folder / 'temporary'}"
         command += ["--set", f"spark.driver.extraJavaOptions={java}"]

@@ -43,8 +43,8 @@ COMMANDS: Final = Subcommands(
 _REQUIRED: Final = ("pyspark", "pyarrow", "numpy", "pandas")
 #: Those with which a report on a small, local folder is made.
 _REPORT_REQUIRED: Final = ("pyarrow", "numpy")
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 
 
 def check_packages(names: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ def duration(text: str) -> float:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ArgumentTypeError(
-            f"invalid duration {text!r}: expected a number followed by ms, s, m or h, such as 90s"
+            f"invalid duration {text!r}: expected a number and one of ms, s, m, h or d, such as 90s"
         )
     return float(found[1]) * _UNITS[found[2]]
 
@@ -140,6 +140,13 @@ _MASTER: Final = option(
         type=duration,
         default="10s",
     ),
+    option(
+        "--max-age TIME",
+        "leave out, and count, records that are older than this when they are read: their clock "
+        "was wrong, unless the topic keeps records for longer (default: 30d)",
+        type=duration,
+        default="30d",
+    ),
     option("--max-records N", "most records per micro-batch (default: unlimited)", type=positive),
     flag("--available-now", "process the available records and exit"),
     flag(
@@ -181,6 +188,7 @@ def _run_job(arguments: Namespace) -> int:
         master=arguments.master,
         delay_seconds=arguments.watermark,
         interval_seconds=arguments.interval,
+        age_max_seconds=arguments.max_age,
         max_records=arguments.max_records,
         available_now=arguments.available_now,
         allow_data_loss=arguments.allow_data_loss,
@@ -205,6 +213,7 @@ _EXCLUDED = {
     "malformed": "malformed",
     "newer": "of a newer version",
     "ahead": "ahead of the clock",
+    "old": "too old",
 }
 
 
@@ -276,6 +285,7 @@ def _document(event: BatchDone | JobDone) -> dict[str, Any]:
         "lag": event.lag,
         "records": result.intake.records,
         **attrs.asdict(result.intake),
+        "clocks_ahead": dict(result.ahead),
     }
 
 

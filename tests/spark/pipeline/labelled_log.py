@@ -324,9 +324,10 @@ def table(minute: Minute) -> Any:
         [
             values,
             pa.repeat(pa.scalar(0, pa.int32()), count),
+            pa.array(range(count), pa.int64()),
             pa.repeat(pa.scalar(read_at, pa.timestamp("us", tz="UTC")), count),
         ],
-        names=["value", "partition", "read_at"],
+        names=["value", "partition", "offset", "read_at"],
     )
 
 

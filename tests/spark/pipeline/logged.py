@@ -79,16 +79,17 @@ def traffic(seed: int, count: int, seconds: float) -> list[Logged]:
     return made
 
 
-def table(records: Iterable[Logged | bytes], read_at: float = BEGIN + 3600) -> Any:
-    """Records as Spark hands them to the fold; bytes are taken as they are."""
+def table(records: Iterable[Logged | bytes], read_at: float = BEGIN + 3 * 3600) -> Any:
+    """Records as Spark hands them to the fold, in their order; bytes are taken as they are."""
     values = [each if isinstance(each, bytes) else encode(each) for each in records]
     return pa.RecordBatch.from_arrays(
         [
             pa.array(values, pa.binary()),
             pa.array([0] * len(values), pa.int32()),
+            pa.array(range(len(values)), pa.int64()),
             pa.array([round(read_at * 1e6)] * len(values), pa.timestamp("us", tz="UTC")),
         ],
-        names=["value", "partition", "read_at"],
+        names=["value", "partition", "offset", "read_at"],
     )
 
 

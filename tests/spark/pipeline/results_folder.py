@@ -23,6 +23,7 @@ _TYPES = {
     "api_key": pa.int32(),
     "error_code": pa.int32(),
     "rank": pa.int32(),
+    "ahead_node_id": pa.int64(),
     "minutes": pa.int32(),
     "phase": pa.string(),
     "api": pa.string(),
@@ -169,8 +170,12 @@ def objective(window: datetime, bad: int, alert: str | None) -> Any:
     return {**counts, **named, **burn, "alert": alert}
 
 
-def intake(window: datetime, late: int) -> Any:
-    return {"window": window, "records": 1000, "late": late, "malformed": 0, "newer": 0, "ahead": 0}
+def intake(window: datetime, late: int, clock: tuple[int, int] | None = None) -> Any:
+    """What was read; with a clock, that of a broker which was so many minutes ahead."""
+    counts = {"late": late, "malformed": 0, "newer": 0, "ahead": 0, "old": 0}
+    node, minutes = clock or (None, 0)
+    ahead = {"ahead_node_id": node, "ahead_minutes": minutes}
+    return {"window": window, "records": 1000, **counts, **ahead}
 
 
 def windows_of(rows: Sequence[Mapping[str, Any]]) -> list[Any]:

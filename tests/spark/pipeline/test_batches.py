@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from spark.pipeline import labelled_log
 from spark.pipeline.detected import FIRST, incidents, signals_of
+from spark.pipeline.job_without_spark import Job
 from spark.pipeline.labelled_faults import Fault, faulty_log
 from spark.pipeline.logged import (
     BEGIN,
@@ -37,6 +39,7 @@ from trionet.spark.pipeline._closing import Outputs
 from trionet.spark.pipeline._estimates import api_name
 from trionet.spark.pipeline._objectives import Objective
 from trionet.spark.pipeline._partials import PHASES
+from trionet.spark.pipeline._storage import StateStore, Storage
 from trionet.spark.pipeline.report._inputs import Filters, TimeRange
 from trionet.spark.pipeline.report._json import document
 from trionet.spark.pipeline.report._page import page
@@ -76,9 +79,11 @@ class Rig:
         promised = tuple(map(Objective.parse, objectives))
         return BatchProcessor(Outputs(str(self.folder), checkpoint, sink, promised), DELAY_US)
 
-    def records(self, records: Sequence[Logged | bytes]) -> DataFrame:
+    def records(
+        self, records: Sequence[Logged | bytes], read_at: float = BEGIN + 3 * 3600
+    ) -> DataFrame:
         """Records as a micro-batch has them."""
-        return self.spark.createDataFrame(pa.Table.from_batches([table(records)]))
+        return self.spark.createDataFrame(pa.Table.from_batches([table(records, read_at)]))
 
 
 @pytest.fixture
@@ -118,6 +123,43 @@ def test_results_are_what_plain_python_counts(rig: Rig) -> None:
     check_talkers(expected["quotas"], found["talkers"])
     check_intake(found["intake"], found["windows"], read=len(records) + 2)
     check_topic(found, rig)
+
+
+def test_clocks_that_differ_give_in_spark_what_they_give_without_it(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is half an hour ahead, and alone for a micro-batch; and there are records of long ago."""
+
+    def of(node: int, begin: int, end: int) -> list[Logged]:
+        ahead = 1800 if node == 2 else 0
+        return [request(second + ahead, node_id=node) for second in range(begin, end, 10)]
+
+    both = [each for pair in zip(of(1, 0, 720), of(2, 0, 720), strict=True) for each in pair]
+    old: list[Logged] = [request(-BEGIN), closed(-BEGIN + 86_400), request(-86_400 * 365)]
+    parts: list[tuple[int, list[Logged | bytes]]] = [
+        (720, [old[0], *both, b"?"]),
+        (740, [*of(2, 720, 740), *old[1:]]),
+        (1100, [*of(1, 720, 1100), *of(2, 1090, 1100)]),
+    ]
+    expected = Job()
+    for number, (second, records) in enumerate(parts):
+        rig.batches()(rig.records(records, BEGIN + second), number)
+        expected.read(records, read_at=BEGIN + second)
+
+    found = tables(rig.folder)
+    minutes = {row["window"]: row["records"] + row["connections"] for row in found["windows"]}
+    assert expected.closed == minutes
+    state = StateStore(Storage(rig.spark), f"{rig.folder}/_checkpoint").load_before(99)
+    of_job = expected.state
+    assert attrs.evolve(of_job, open_batches=state.open_batches, minutes=state.minutes) == state
+    assert (0, 3) == tuple(sum(row[name] for row in found["intake"]) for name in ("late", "old"))
+    ahead = [(row["ahead_node_id"], row["ahead_minutes"]) for row in found["intake"]]
+    assert [(2, 30), (2, 29)] == sorted(ahead, reverse=True)
+    warnings = [each.getMessage() for each in caplog.records if each.name.endswith("_batches")]
+    assert ["the clock of broker 2 is 30 minutes ahead"] == warnings[:1]
+    for session in (None, rig.spark):
+        made = make_report(session, str(rig.folder), TimeRange(), Filters(), 10, datetime.now(UTC))
+        assert (3, {2: 30}) == (made.intake.old, made.clocks_ahead)
 
 
 def forged() -> list[Logged | bytes]:
@@ -297,6 +339,21 @@ def test_a_job_goes_on_after_a_pause_though_what_it_reported_before_is_deleted(r
 
     assert 10 == told  # the watermark is half a minute behind
     assert 2 + 10 == len(tables(rig.folder)["windows"])
+
+
+@pytest.mark.spark
+def test_rows_of_an_earlier_version_of_open_minutes_are_counted(rig: Rig) -> None:
+    """They have no node id."""
+    records = [request(10 * number) for number in range(60)]
+    rig.batches()(rig.records(records[:30]), 0)
+    for file in (rig.folder / "_checkpoint/trionet/open/batch=0").glob("part-*"):
+        rows = pq.read_table(file).drop_columns(["node_id"])
+        file.with_name(f".{file.name}.crc").unlink()
+        pq.write_table(rows, file)
+
+    rig.batches()(rig.records(records[30:]), 1)
+
+    assert [6] * 9 == [row["requests"] for row in tables(rig.folder)["requests"]]
 
 
 def assert_same(expected: dict[str, Any], found: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ from trionet.spark.pipeline._estimates import (
     error_name,
     estimate,
 )
-from trionet.spark.pipeline._fold import folded
+from trionet.spark.pipeline._fold import AGE_SECONDS_MAX, folded
 from trionet.spark.pipeline._partials import (
     CLOSES,
     ERRORS,
@@ -228,7 +228,7 @@ def test_what_cannot_be_read_is_counted_and_ends_nothing() -> None:
 
     parts = fold_of([batch])
 
-    expected = {"requests_read": 2, "connections_read": 0, "newer": 1, "ahead": 0}
+    expected = {"requests_read": 2, "connections_read": 0, "newer": 1, "ahead": 0, "old": 0}
     assert {**expected, "malformed": 1 + len(wrong)} == intake_of(parts)
     assert [2] == [row["records"] for row in rows_of(REQUESTS, parts)]
 
@@ -238,6 +238,25 @@ def test_a_clock_that_is_far_ahead_closes_nothing() -> None:
 
     assert 2 == intake_of(parts)["ahead"]
     assert [MINUTE] == [row["window"] for row in rows_of(REQUESTS, parts)]
+
+
+def test_a_record_that_is_older_than_a_topic_keeps_is_in_no_minute() -> None:
+    ages = (AGE_SECONDS_MAX, AGE_SECONDS_MAX + 1, BEGIN)
+    records: list[Logged] = [*(request(-age) for age in ages), closed(-BEGIN), request(0)]
+
+    parts = fold_of([table(records, read_at=BEGIN)])
+
+    assert (2, 3, 0) == tuple(intake_of(parts)[n] for n in ("requests_read", "old", "malformed"))
+    windows = [MINUTE - AGE_SECONDS_MAX // 60, MINUTE]
+    assert windows == sorted(row["window"] for row in rows_of(REQUESTS, parts))
+
+
+def test_how_old_a_record_may_be_is_a_setting() -> None:
+    records = [request(0), request(-59), request(-61)]
+
+    parts = list(folded([table(records, read_at=BEGIN)], age_max_us=60_000_000))
+
+    assert (2, 1) == (intake_of(parts)["requests_read"], intake_of(parts)["old"])
 
 
 def test_numbers_of_connections_that_cannot_be_do_not_overflow() -> None:

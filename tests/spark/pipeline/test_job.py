@@ -19,11 +19,13 @@ from trionet.testing._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 
+from pyspark.errors import PySparkException
+
 from spark.streams import stream
 from trionet.spark._data_source import TrionetDataSource
 from trionet.spark.pipeline._batches import BatchProcessor
 from trionet.spark.pipeline._closing import Outputs
-from trionet.spark.pipeline._job import last_completed, prepare_topics, start
+from trionet.spark.pipeline._job import last_completed, prepare_topics, reason, start
 from trionet.spark.pipeline._settings import JobSettings
 
 if TYPE_CHECKING:
@@ -60,6 +62,23 @@ def settings_of(broker: ThreadedBroker, folder: Path) -> JobSettings:
         available_now=True,
         allow_data_loss=False,
     )
+
+
+def test_a_failure_in_python_is_named_by_its_cause_and_not_by_a_traceback() -> None:
+    worker = (
+        "pyspark.errors.exceptions.captured.PythonException: \n  An exception was thrown from the"
+        ' Python worker.\nTraceback (most recent call last):\n  File "anomalies.py", line 1\n'
+        "    sort(values)\n\nMemoryError: Unable to allocate 13.4 GiB\n\n\tat java.Thread.run\n"
+    )
+    told = (
+        "[FOREACH_BATCH_USER_FUNCTION_ERROR] Return Message: Traceback (most recent"
+        f' call last):\n  File "batches.py", line 2\n    collect()\n{worker}'
+    )
+
+    assert "MemoryError: Unable to allocate 13.4 GiB" == reason(PySparkException(message=told))
+    ours = told.replace("MemoryError", "trionet.errors.ConfigError")
+    assert "Unable to allocate 13.4 GiB" == reason(PySparkException(message=ours))
+    assert "no traceback" == reason(PySparkException(message="\n no traceback\nat all"))
 
 
 async def ask(broker: ThreadedBroker, client_id: str, count: int) -> None:

@@ -37,7 +37,8 @@ def running(broker: ThreadedBroker, folder: Path, *more: str) -> Iterator[subpro
     """A job for the length of a block."""
     command = [sys.executable, "-m", "trionet", "pipeline", "run", "--json", "--topic", LOG, *SPARK]
     where = ["--bootstrap-server", broker.bootstrap_servers, "--folder", str(folder)]
-    how = ["--watermark", "1s", "--interval", "500ms", *more]
+    # The records are of one day, and older with each day that passes.
+    how = ["--watermark", "1s", "--interval", "500ms", "--max-age", "36500d", *more]
     with subprocess.Popen([*command, *where, *how], stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process

@@ -46,6 +46,7 @@ def test_options_of_the_job_are_those_of_its_source() -> None:
 
     assert (500, False) == (source.max_offsets_per_trigger, source.fail_on_data_loss)
     assert 250_000 == given.delay_us
+    assert 30 * 86_400_000_000 == given.age_max_us
 
 
 @pytest.mark.parametrize("name", ["folder", "checkpoint"])
@@ -54,6 +55,12 @@ def test_a_path_that_spark_would_take_for_a_pattern_is_refused(name: str, path: 
     """It would be written as it is, and not be found again."""
     with pytest.raises(ConfigError, match="as a pattern"):
         settings(**{name: path})
+
+
+@pytest.mark.parametrize("seconds", [0, 3599, 36_500 * 86_400 + 1, float("inf")])
+def test_an_age_that_leaves_out_all_or_nothing_is_refused(seconds: float) -> None:
+    with pytest.raises(ConfigError, match="--max-age: must be from 1h to 36500d"):
+        settings(age_max_seconds=seconds)
 
 
 def test_a_setting_of_one_client_does_not_disturb_the_others() -> None:

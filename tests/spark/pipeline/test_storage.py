@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from trionet.spark.pipeline._incidents import Incident, Worst
-from trionet.spark.pipeline._storage import Intake, JobState, watermark
+from trionet.spark.pipeline._storage import Intake, JobState
+from trionet.spark.pipeline._watermark import BrokerTime
 
 MINUTE_US = 60_000_000
 WORST = Worst(
@@ -24,41 +25,27 @@ SCOPES = (("error_share", (0, "shop", None, None)),)
 INCIDENT = Incident(id="i", first=69, last=70, anomalies=2, worst=WORST, scopes=SCOPES)
 
 
-def test_there_is_no_watermark_before_the_first_record() -> None:
-    assert watermark(None, {}, 10) is None
-    assert 0 == JobState().closed_before
-
-
-def test_the_watermark_is_the_time_of_the_partition_that_is_furthest_back_less_the_delay() -> None:
-    assert 90 == watermark(None, {0: 100, 1: 500}, 10)
-
-
-def test_a_partition_without_records_does_not_hold_it_up() -> None:
-    assert 490 == watermark(90, {1: 500}, 10)
-
-
-def test_the_watermark_never_goes_back() -> None:
-    assert 90 == watermark(90, {0: 20}, 10)
-    assert 90 == watermark(90, {}, 10)
-    assert 90 == watermark(90, {0: 120}, 100)
-
-
 def test_a_minute_is_over_when_the_watermark_is_at_its_end() -> None:
+    assert 0 == JobState().closed_before
     assert 7 == JobState(watermark_us=8 * MINUTE_US - 1).closed_before
     assert 8 == JobState(watermark_us=8 * MINUTE_US).closed_before
 
 
 def test_all_that_is_remembered_is_in_its_text() -> None:
-    intake = Intake(requests_read=7, connections_read=6, late=5, malformed=4, newer=3, ahead=2)
+    intake = Intake(
+        requests_read=7, connections_read=6, late=5, malformed=4, newer=3, ahead=2, old=1
+    )
     remembered = JobState(
         batch=9,
         watermark_us=123,
+        brokers={1: BrokerTime(123, 0), 2: BrokerTime(99, 0, silent=3)},
         open_batches={7: 70, 9: 71},
         open_records=4,
         minutes=((60, 70), (72, 72)),
         history=9,
         incidents=(INCIDENT,),
         intake=intake,
+        ahead={2: 59},
     )
 
     assert remembered == JobState.from_json(remembered.to_json())
@@ -68,7 +55,7 @@ def test_all_that_is_remembered_is_in_its_text() -> None:
 def test_what_an_earlier_version_has_remembered_is_understood() -> None:
     text = JobState(batch=9, open_records=4).to_json()
     earlier = {**json.loads(text), "trailing": [[70, 8]]}
-    for name in ("minutes", "history", "incidents"):
+    for name in ("minutes", "history", "incidents", "brokers", "ahead"):
         del earlier[name]
 
     assert JobState(batch=9, open_records=4) == JobState.from_json(json.dumps(earlier))
@@ -76,9 +63,9 @@ def test_what_an_earlier_version_has_remembered_is_understood() -> None:
 
 def test_late_records_are_among_those_that_were_read() -> None:
     assert (
-        22
+        23
         == Intake(
-            requests_read=7, connections_read=6, late=5, malformed=4, newer=3, ahead=2
+            requests_read=7, connections_read=6, late=5, malformed=4, newer=3, ahead=2, old=1
         ).records
     )
     assert Intake(late=3, newer=1) == Intake(late=1) + Intake(late=2, newer=1)

@@ -18,17 +18,22 @@ removes the duplicate. There would be none if foreachBatch could write exactly o
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from trionet._util._logging import get_logger
 
 from . import _partials as partials
+from . import _watermark as clocks
 from ._closing import Outputs, WindowCloser
-from ._fold import folded
-from ._partials import CLOSES, INTAKE, REQUESTS
-from ._storage import Intake, JobState, StateStore, Storage, watermark
+from ._fold import AGE_SECONDS_MAX, folded
+from ._partials import INTAKE
+from ._storage import Intake, JobState, StateStore, Storage
+
+logger = get_logger(__name__)
 
 
 @attrs.frozen
@@ -40,12 +45,14 @@ class BatchResult:
         intake: the counts of the records read.
         windows: the number of requests in each minute that was closed, keyed by minute.
         closed_before: the first minute that is still open.
+        ahead: by how many minutes the clocks of brokers are ahead, by their node ids.
     """
 
     batch: int
     intake: Intake
     windows: Mapping[int, int]
     closed_before: int
+    ahead: Mapping[int, int] = attrs.field(factory=dict)
 
 
 class BatchProcessor:
@@ -54,14 +61,18 @@ class BatchProcessor:
     Args:
         outputs: the destinations of the results.
         delay_us: how long a minute stays open for late records.
+        age_max_us: how old a record may be when it is read.
 
     Attributes:
         results: the results of the micro-batches of this run, keyed by their number.
     """
 
-    def __init__(self, outputs: Outputs, delay_us: int) -> None:
+    def __init__(
+        self, outputs: Outputs, delay_us: int, age_max_us: int = AGE_SECONDS_MAX * 1_000_000
+    ) -> None:
         self._outputs = outputs
         self._delay_us = delay_us
+        self._age_max_us = age_max_us
         self.results: dict[int, BatchResult] = {}
 
     def __call__(self, records: DataFrame, number: int) -> None:
@@ -73,7 +84,8 @@ class BatchProcessor:
         """Process a micro-batch step by step, yielding the name of each completed step.
 
         Args:
-            records: the records, with the columns ``value``, ``partition`` and ``read_at``.
+            records: the records, with the columns ``value``, ``partition``, ``offset`` and
+                ``read_at``.
             number: the number of the micro-batch.
         """
         spark = records.sparkSession
@@ -89,24 +101,20 @@ class BatchProcessor:
         yield "pruned"
 
         folder = store.open_folder(number)
-        rows = records.mapInArrow(folded, partials.COLUMNS)
+        age_max_us = self._age_max_us
+
+        def fold(batches: Iterator[Any]) -> Iterator[Any]:
+            return folded(batches, age_max_us)
+
+        rows = records.mapInArrow(fold, partials.COLUMNS)
         rows.write.mode("overwrite").parquet(folder)
         # Killed here: the folder of this number is overwritten.
         yield "folded"
 
-        intake, latest, last_window = _read(spark, folder, before)
-        mark = watermark(before.watermark_us, latest, self._delay_us)
-        opened = dict(before.open_batches)
-        if last_window >= before.closed_before:
-            opened[number] = last_window
-        after = attrs.evolve(
-            before,
-            batch=number,
-            watermark_us=mark,
-            open_batches=opened,
-            open_records=before.open_records + _usable(intake),
-            intake=before.intake + intake,
-        )
+        summary = _summary(spark, folder, before)
+        intake, after = after_reading(before, number, summary, self._delay_us)
+        ahead = clocks.clocks_ahead(summary)
+        opened = dict(after.open_batches)
         windows: dict[int, int] = {}
         if after.closed_before > before.closed_before and opened:
             folders = [store.open_folder(each) for each in opened]
@@ -117,41 +125,64 @@ class BatchProcessor:
         open_batches = {k: last for k, last in opened.items() if last >= after.closed_before}
         after = attrs.evolve(after, open_batches=open_batches)
         store.save(after)
-        self.results[number] = BatchResult(number, intake, windows, after.closed_before)
+        for node_id in sorted(ahead.keys() - before.ahead.keys()):
+            minutes = ahead[node_id]
+            logger.warning("the clock of broker %d is %d minutes ahead", node_id, minutes)
+        self.results[number] = BatchResult(number, intake, windows, after.closed_before, ahead)
         # Killed here: the saved state has this number, so that a repetition loads the one before.
         yield "saved"
+
+
+def after_reading(
+    before: JobState, number: int, summary: Sequence[Mapping[str, int]], delay_us: int
+) -> tuple[Intake, JobState]:
+    """Return the counts of what a micro-batch has read, and the state with that.
+
+    Args:
+        before: the state before the micro-batch.
+        number: the number of the micro-batch.
+        summary: the rows of :class:`._watermark.IntakeSummary`.
+        delay_us: how long a minute stays open for late records.
+    """
+    names = [field.name for field in attrs.fields(Intake)]
+    intake = sum((Intake(**{name: each[name] for name in names}) for each in summary), Intake())
+    brokers = clocks.brokers_after(before.brokers, summary)
+    read_at_us = max((each["read_at_us"] for each in summary), default=0)
+    opened = dict(before.open_batches)
+    last_window = max((each["minute"] for each in summary), default=-1)
+    if last_window >= before.closed_before:
+        opened[number] = last_window
+    after = attrs.evolve(
+        before,
+        batch=number,
+        watermark_us=clocks.watermark(before.watermark_us, brokers, read_at_us, delay_us),
+        brokers=brokers,
+        open_batches=opened,
+        open_records=before.open_records + _usable(intake),
+        intake=before.intake + intake,
+        ahead=clocks.furthest(before.ahead, clocks.clocks_ahead(summary)),
+    )
+    return intake, after
 
 
 def _usable(intake: Intake) -> int:
     return intake.requests_read + intake.connections_read - intake.late
 
 
-def _read(spark: SparkSession, folder: str, before: JobState) -> tuple[Intake, dict[int, int], int]:
-    """Return the intake of a micro-batch, the latest time per partition, and the last minute.
+def _summary(spark: SparkSession, folder: str, before: JobState) -> list[dict[str, int]]:
+    """Return what a micro-batch has read of each broker."""
+    minutes = {node: broker.minute for node, broker in before.brokers.items()}
+    summarize = clocks.IntakeSummary(minutes, before.closed_before)
 
-    The last minute is -1 if there are no records. Records of closed minutes count as late.
-    """
-    is_intake, is_record = f"kind = {INTAKE}", f"kind in ({REQUESTS}, {CLOSES})"
-    sums = [
-        F.expr(f"coalesce(sum(get(sums, {n})) filter (where {is_intake}), 0) as {name}")
-        for n, name in enumerate(partials.SUMS[INTAKE])
-    ]
-    found = (
+    def summary(batches: Iterator[Any]) -> Iterator[Any]:
+        return summarize(batches)
+
+    rows = (
         spark.read.schema(partials.COLUMNS)
         .parquet(folder)
-        .groupBy(F.expr(f"if({is_intake}, partition, -1) as partition"))
-        .agg(
-            F.expr(f"coalesce(max(get(maxima, 0)) filter (where {is_intake}), -1) as latest"),
-            F.expr(f"coalesce(max(window) filter (where {is_record}), -1) as last"),
-            F.expr(
-                "coalesce(sum(get(sums, 0)) filter"
-                f" (where {is_record} and window < {before.closed_before}), 0) as late"
-            ),
-            *sums,
-        )
-        .collect()
+        .where(f"kind = {INTAKE}")
+        .select(*clocks.ROW_COLUMNS)
+        .repartition(1)
+        .mapInArrow(summary, clocks.COLUMNS)
     )
-    names = [field.name for field in attrs.fields(Intake)]
-    intake = sum((Intake(**{name: each[name] for name in names}) for each in found), Intake())
-    latest = {each.partition: each.latest for each in found if each.latest >= 0}
-    return intake, latest, max((each["last"] for each in found), default=-1)
+    return [row.asDict() for row in rows.collect()]

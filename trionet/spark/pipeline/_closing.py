@@ -30,7 +30,7 @@ from ._anomalies import AnomalyDetector
 from ._estimates import api_name
 from ._incidents import IncidentTracker, changes
 from ._objectives import BurnRates, Objective, ObjectiveCounter
-from ._partials import CLOSES, ERRORS, INTAKE, REQUESTS, TALKERS
+from ._partials import CLOSES, ERRORS, INTAKE, NO_BROKER, REQUESTS, TALKERS
 from ._signals import ALL_APIS
 from ._storage import (
     Intake,
@@ -132,6 +132,7 @@ class WindowCloser:
             history=self._after.batch,
             incidents=tuple(self._tracker.open),
             intake=Intake(),
+            ahead={},
         )
 
     def steps(self) -> Iterator[str]:
@@ -180,6 +181,8 @@ class WindowCloser:
             .parquet(*self._folders)
             .where(f"kind <> {INTAKE} and window >= {self._before.closed_before}")
             .where(f"window < {self._after.closed_before}")
+            # Rows that an earlier version has left in the checkpoint have no node id.
+            .fillna(0, ["node_id"])
             .repartition(*_KEYS)
             .mapInArrow(finished.estimate, finished.COLUMNS)
         )
@@ -276,6 +279,9 @@ class WindowCloser:
         assert mark is not None, "a minute is closed only by the watermark"
         row = {"window": self._last, "watermark_us": mark, "records": intake.records}
         row |= {**attrs.asdict(intake), "open_records": self._open_records()}
+        ahead = self._after.ahead
+        row["ahead_node_id"] = next(iter(ahead), NO_BROKER)  # the one furthest ahead
+        row["ahead_minutes"] = ahead.get(row["ahead_node_id"], 0)
         return self._numbers({name: [each] for name, each in row.items()}, INTAKE_TABLE)
 
     def _numbers(self, columns: Mapping[str, list[int]], table: Table) -> DataFrame:

@@ -23,6 +23,8 @@ from ._partials import (
     CLOSES,
     ERRORS,
     INTAKE,
+    NO_BROKER,
+    NO_OFFSET,
     PHASES,
     REQUESTS,
     TALKERS,
@@ -38,9 +40,12 @@ from ._partials import (
 from .histogram import BUCKETS_MAX, bucket
 
 _SECOND_US: Final = 1_000_000
-#: Records further in the future come from a broker with a wrong clock. They would advance the
-#: watermark and close all earlier minutes, so they are only counted.
+#: Records further in the future come from a broker with a wrong clock. Their minutes would be open
+#: until then, so they are only counted.
 AHEAD_SECONDS_MAX: Final = 3600
+#: Older records come from a wrong clock, too, unless the topic keeps its records for longer than by
+#: default: a week, in segments of a week. They are only counted.
+AGE_SECONDS_MAX: Final = 30 * 24 * 3600
 
 #: The APIs whose remote time is a wait that the client asks for: for records (Fetch, ShareFetch),
 #: for the other members of a group (JoinGroup), or for its leader (SyncGroup). The remote time of
@@ -77,46 +82,70 @@ class LogValues:
             ``request_log_columns.CONNECTIONS``.
         malformed: the number of values that are not records of a request log.
         newer: the number of values in a newer, unknown version of the format.
-        ahead: the number of records with a time too far in the future.
+        out_of_time: a row for each record whose time is too far in the future or in the past: the
+            node id, and the time in microseconds after that of reading, negative if before.
+        places: the index in the values of each decoded one, which the column ``row`` counts.
     """
 
     requests: Any
     connections: Any
     malformed: int
     newer: int
-    ahead: int
+    out_of_time: Numbers
+    places: Numbers
+
+    @property
+    def ahead(self) -> int:
+        """The number of records with a time too far in the future."""
+        return int((self.out_of_time[:, 1] > 0).sum())
+
+    @property
+    def old(self) -> int:
+        """The number of records with a time too far in the past."""
+        return len(self.out_of_time) - self.ahead
 
     @classmethod
-    def read(cls, values: Any, read_at_us: int) -> LogValues:
+    def read(
+        cls, values: Any, read_at_us: int, age_max_us: int = AGE_SECONDS_MAX * _SECOND_US
+    ) -> LogValues:
         """Decode the values of a request log.
 
         Args:
             values: a ``pyarrow.BinaryArray``; nulls count as malformed.
             read_at_us: when the values were read, in microseconds since the epoch.
+            age_max_us: how long before that the time of a record may be, in microseconds.
         """
         total = len(values)
-        present = values.drop_null() if values.null_count else values
+        present, places = values, np.arange(total)
+        if values.null_count:
+            present, places = values.drop_null(), np.flatnonzero(values.is_valid())
         # Every version of the format starts with the version byte, also future ones.
-        known, newer = _of_known_version(present)
+        is_newer = _is_newer(present)
+        newer = int(is_newer.sum())
+        if newer:
+            present, places = present.filter(pa.array(~is_newer)), places[~is_newer]
         try:
-            requests, connections = decode_columns(known)
+            requests, connections = decode_columns(present)
         except WireFormatError:
-            known = pa.array([each for each in known.to_pylist() if _is_valid(each)], pa.binary())
-            requests, connections = decode_columns(known)
-        requests, ahead = _in_time(requests, "completed_at", read_at_us, 1)
-        connections, also_ahead = _in_time(connections, "closed_at", read_at_us, SAMPLE_ALL)
-        ahead += also_ahead
-        usable = len(requests) + len(connections)
-        return cls(requests, connections, total - newer - ahead - usable, newer, ahead)
+            is_valid = np.array([_is_valid(each) for each in present.to_pylist()], bool)
+            present, places = present.filter(pa.array(is_valid)), places[is_valid]
+            requests, connections = decode_columns(present)
+        limits = (read_at_us, age_max_us)
+        requests, others = _in_time(requests, "completed_at", limits, 1)
+        connections, more = _in_time(connections, "closed_at", limits, SAMPLE_ALL)
+        out_of_time = np.concatenate([others, more])
+        records = len(requests) + len(connections) + len(out_of_time)
+        malformed = total - newer - records
+        return cls(requests, connections, malformed, newer, out_of_time, places)
 
 
-def _of_known_version(values: Any) -> tuple[Any, int]:
-    """Return the values of known versions, and the number of values of newer versions."""
+def _is_newer(values: Any) -> NDArray[np.bool_]:
+    """Return which values are of newer versions."""
     first = pc.binary_slice(values, 0, 1)
     # An empty value sorts before every version; it is malformed, not newer.
-    is_newer = pc.greater(first, pa.scalar(bytes([VERSION]), values.type))
-    newer = pc.sum(is_newer).as_py() or 0
-    return (values.filter(pc.invert(is_newer)) if newer else values), newer
+    found = pc.greater(first, pa.scalar(bytes([VERSION]), values.type))
+    is_newer: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+    return is_newer
 
 
 def _is_valid(value: bytes) -> bool:
@@ -126,21 +155,33 @@ def _is_valid(value: bytes) -> bool:
         return False
 
 
-def _in_time(records: Any, column: str, read_at_us: int, sample_min: int) -> tuple[Any, int]:
-    """Return the valid records up to the time limit, and the number of valid records beyond it.
+def _in_time(
+    records: Any, column: str, limits: tuple[int, int], sample_min: int
+) -> tuple[Any, Numbers]:
+    """Return the valid records within the limits of time, and :attr:`LogValues.out_of_time`.
 
     Args:
         records: the records.
         column: the column of times.
-        read_at_us: when the values were read, in microseconds since the epoch.
+        limits: when the values were read, in microseconds since the epoch, and the maximum age.
         sample_min: the lowest sampling rate, in millionths: connections are never sampled.
     """
+    read_at_us, age_max_us = limits
     time = microseconds(records, column)
     sample: NDArray[np.uint32] = records["sample_ppm"].to_numpy()
     possible = (time >= 0) & (sample >= sample_min) & (sample <= SAMPLE_ALL)
-    ahead = possible & (time > read_at_us + AHEAD_SECONDS_MAX * _SECOND_US)
-    good = possible & ~ahead
-    return (records if good.all() else records.filter(pa.array(good))), int(ahead.sum())
+    after = np.where(possible, time - read_at_us, 0)
+    good = possible & (after <= AHEAD_SECONDS_MAX * _SECOND_US) & (after >= -age_max_us)
+    if good.all():
+        return records, np.zeros((0, 2), np.int64)
+    is_out = possible & ~good
+    out_of_time = np.stack([_nodes(records)[is_out], after[is_out]], axis=1)
+    return records.filter(pa.array(good)), out_of_time
+
+
+def _nodes(records: Any) -> Numbers:
+    nodes: Numbers = records["node_id"].to_numpy().astype(np.int64)
+    return nodes
 
 
 def microseconds(records: Any, column: str) -> NDArray[np.int64]:
@@ -158,17 +199,19 @@ ROWS_MAX: Final = 50_000
 CONNECTION_NUMBER_MAX: Final = 1 << 48
 
 
-def folded(batches: Iterable[Any]) -> Iterator[Any]:
+def folded(batches: Iterable[Any], age_max_us: int = AGE_SECONDS_MAX * _SECOND_US) -> Iterator[Any]:
     """Yield the records of one task, folded into merged rows of sums.
 
     Args:
-        batches: Arrow batches with the columns ``value``, ``partition`` and ``read_at``.
+        batches: Arrow batches with the columns ``value``, ``partition``, ``offset`` and
+            ``read_at``.
+        age_max_us: how old a record may be when it is read, in microseconds.
     """
     kept: list[Any] = []
     for batch in batches:
         if not batch.num_rows:
             continue
-        kept += fold(batch)
+        kept += fold(batch, age_max_us)
         if sum(each.num_rows for each in kept) > ROWS_MAX:
             kept = merged(kept)
             if sum(each.num_rows for each in kept) > ROWS_MAX // 2:
@@ -177,32 +220,65 @@ def folded(batches: Iterable[Any]) -> Iterator[Any]:
     yield from merged(kept)
 
 
-def fold(batch: Any) -> Iterator[Any]:
+def fold(batch: Any, age_max_us: int) -> Iterator[Any]:
     """Yield the rows of sums of one batch, with one row per kind, partition and key."""
     partitions = batch["partition"].to_numpy()
-    read_at = batch["read_at"].cast(pa.int64()).to_numpy()
+    read_at_us = int(batch["read_at"].cast(pa.int64())[0].as_py())
     for partition in np.unique(partitions):
         of_it = partitions == partition
-        values = batch["value"]
-        log = LogValues.read(
-            values if of_it.all() else values.filter(pa.array(of_it)), int(read_at[0])
-        )
-        yield _intake(int(partition), log)
+        part = batch if of_it.all() else batch.filter(pa.array(of_it))
+        log = LogValues.read(part["value"], read_at_us, age_max_us)
+        yield from _intake(int(partition), log, part["offset"].to_numpy(), read_at_us)
         if len(log.requests):
             yield from _of_requests(log.requests)
         if len(log.connections):
             yield _closes(log.connections)
 
 
-def _intake(partition: int, log: LogValues) -> Any:
-    times = [
-        microseconds(log.requests, "completed_at"),
-        microseconds(log.connections, "closed_at"),
-    ]
-    latest = max((int(each.max()) for each in times if len(each)), default=-1)
-    read = [len(log.requests), len(log.connections), log.malformed, log.newer, log.ahead]
-    keys = {"partition": np.array([partition]), "window": np.array([-1])}
-    return rows(INTAKE, keys, np.array([read]), np.array([[latest]]))
+def _intake(partition: int, log: LogValues, offsets: Numbers, read_at_us: int) -> Iterator[Any]:
+    """Yield the rows of ``INTAKE``: those of records by their minutes, and those of the others.
+
+    Args:
+        partition: the partition of all values.
+        log: the values.
+        offsets: their offsets.
+        read_at_us: when they were read, in microseconds since the epoch.
+    """
+    if len(log.requests) + len(log.connections):
+        yield _intake_of_minutes(partition, log, offsets, read_at_us)
+    node, after = log.out_of_time.T
+    zeros = np.zeros(len(node), np.int64)
+    sums = np.column_stack([*[zeros] * 4, after > 0, after < 0])
+    maxima = np.column_stack([zeros - 1, zeros + read_at_us, after, *[zeros + NO_OFFSET] * 2])
+    # This row is there also if all values are records, without any number.
+    sums = np.append(sums, [[0, 0, log.malformed, log.newer, 0, 0]], axis=0)
+    maxima = np.append(maxima, [[-1, read_at_us, 0, NO_OFFSET, NO_OFFSET]], axis=0)
+    node = np.append(node, NO_BROKER)
+    groups = Groups.by([node])
+    keys = _intake_keys(partition, node[groups.first], np.full(len(groups), -1))
+    yield rows(INTAKE, keys, groups.sums(sums), groups.maxima(maxima))
+
+
+def _intake_of_minutes(partition: int, log: LogValues, offsets: Numbers, read_at_us: int) -> Any:
+    parts = ((log.requests, "completed_at"), (log.connections, "closed_at"))
+    node = np.concatenate([_nodes(records) for records, _ in parts])
+    time = np.concatenate([microseconds(*part) for part in parts])
+    row = np.concatenate([records["row"].to_numpy() for records, _ in parts])
+    offset = offsets[log.places[row]]
+    is_request = np.arange(len(node)) < len(log.requests)
+    window = time // MINUTE_US
+    groups = Groups.by([node, window])
+    read = groups.sums(np.column_stack([is_request, ~is_request]))
+    latest = groups.maxima(np.column_stack([time, offset, -offset]))
+    zeros = np.zeros(len(groups), np.int64)
+    keys = _intake_keys(partition, node[groups.first], window[groups.first])
+    sums = np.column_stack([read, *[zeros] * 4])
+    maxima = np.column_stack([latest[:, 0], zeros + read_at_us, zeros, latest[:, 1:]])
+    return rows(INTAKE, keys, sums, maxima)
+
+
+def _intake_keys(partition: int, node: Numbers, window: Numbers) -> dict[str, Numbers]:
+    return {"partition": np.full(len(node), partition), "node_id": node, "window": window}
 
 
 def _of_requests(requests: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -187,7 +188,7 @@ def run_job(
         )
         store = StateStore(Storage(spark), settings.checkpoint)
         store.claim(settings.folder)
-        batches = BatchProcessor(outputs, settings.delay_us)
+        batches = BatchProcessor(outputs, settings.delay_us, settings.age_max_us)
         query = start(spark, settings, batches)
         reporter = _Reporter(batches, report)
         try:
@@ -209,7 +210,7 @@ def start(spark: SparkSession, settings: JobSettings, batches: BatchProcessor) -
         spark.readStream.format("trionet")
         .options(**settings.source())
         .load()
-        .selectExpr("value", "partition", "current_timestamp() as read_at")
+        .selectExpr("value", "partition", "offset", "current_timestamp() as read_at")
     )
     writer = records.writeStream.foreachBatch(batches).option(
         "checkpointLocation", settings.checkpoint
@@ -254,10 +255,17 @@ def last_completed(progress: StreamingQueryProgress) -> int:
     return progress.batchId if _ADDED in progress.durationMs else progress.batchId - 1
 
 
+#: The end of a traceback of Python. The last one in a message is that of the cause: the others are
+#: those of its consequences.
+_RAISED: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
+
+
 def reason(error: PySparkException) -> str:
     """Return the cause of a failed query as one line, without Spark's plan or the traceback."""
     lines = [line.strip() for line in str(error).splitlines()]
     ours = [line for line in lines if line.startswith("trionet.") and ": " in line]
     if ours:
         return ours[-1].partition(": ")[2]
+    if raised := _RAISED.findall(str(error)):
+        return str(raised[-1])
     return next((line for line in lines if line), type(error).__name__)

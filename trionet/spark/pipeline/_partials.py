@@ -118,8 +118,12 @@ REQUESTS: Final = 0
 ERRORS: Final = 1
 TALKERS: Final = 2
 CLOSES: Final = 3
-#: The counts of the records read from a partition; the window is -1.
+#: The counts of the records of a broker in a partition and minute. The window is -1 for records
+#: that are in no minute, and the broker is ``NO_BROKER`` for values that are no records.
 INTAKE: Final = 4
+NO_BROKER: Final = -1
+#: Less than every offset, and every negative offset.
+NO_OFFSET: Final = -(1 << 62)
 
 #: The phases of a request, named as in :mod:`trionet.protocol.request_log`.
 PHASES: Final = (
@@ -147,7 +151,7 @@ SUMS: Final[Mapping[int, Sequence[str]]] = {
     ERRORS: ("records", "requests"),
     TALKERS: ("records", "requests", "bytes", "time_us", "throttled", "throttle_us"),
     CLOSES: ("records", "connections", "requests", "bytes_received", "bytes_sent", "open_us"),
-    INTAKE: ("requests_read", "connections_read", "malformed", "newer", "ahead"),
+    INTAKE: ("requests_read", "connections_read", "malformed", "newer", "ahead", "old"),
 }
 #: The maxima of each kind.
 MAXIMA: Final[Mapping[int, Sequence[str]]] = {
@@ -155,7 +159,9 @@ MAXIMA: Final[Mapping[int, Sequence[str]]] = {
     ERRORS: (),
     TALKERS: ("throttle_us",),
     CLOSES: ("open_us",),
-    INTAKE: ("time_us",),
+    # The latest time, when it was read, by how much a record is too far ahead of that, the last
+    # offset, and the first one, negative.
+    INTAKE: ("time_us", "read_at_us", "ahead_us", "offset", "minus_offset"),
 }
 
 #: The columns of the key.
@@ -171,6 +177,7 @@ KEYS: Final = (
     ("reason", "string"),
     ("partition", "int"),
     ("sample_ppm", "int"),
+    ("node_id", "int"),
 )
 _LISTS: Final = (
     ("sums", "array<bigint>"),

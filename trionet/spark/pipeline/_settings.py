@@ -10,10 +10,14 @@ import attrs
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from trionet.errors import ConfigError
 
+from ._fold import AGE_SECONDS_MAX
 from ._objectives import Objective
 
 #: The maximum number of records per task; more records are divided among several tasks.
 RECORDS_PER_TASK_MAX: Final = 1_000_000
+
+#: The limits of how old a record may be.
+_AGES: Final = {"1h": 3600.0, "36500d": 36_500 * 86_400.0}
 
 #: Characters that Hadoop interprets as a pattern in paths to read, but not in paths to write.
 _PATTERNS: Final = frozenset("*?[]{}")
@@ -41,6 +45,7 @@ class JobSettings:
         objectives: the service level objectives.
         client: the settings of the clients, by Kafka's keys.
         spark: the configuration of Spark.
+        age_max_seconds: how old a record may be when it is read.
     """
 
     bootstrap_servers: str
@@ -57,6 +62,7 @@ class JobSettings:
     objectives: tuple[Objective, ...] = ()
     client: Mapping[str, str] = attrs.field(factory=dict)
     spark: Mapping[str, str] = attrs.field(factory=dict)
+    age_max_seconds: float = AGE_SECONDS_MAX
 
     def __attrs_post_init__(self) -> None:
         if self.topic == self.results_topic:
@@ -70,6 +76,9 @@ class JobSettings:
                     f"{path}: Spark interprets {' '.join(sorted(_PATTERNS))} in a path as a"
                     " pattern; give a path without them"
                 )
+        least, most = _AGES.values()
+        if not least <= self.age_max_seconds <= most:
+            raise ConfigError(f"--max-age: must be from {' to '.join(_AGES)}")
         for key in self.client:
             if not any(keys.has(key) for keys in (CONSUMER_KEYS, PRODUCER_KEYS)):
                 CONSUMER_KEYS.row(key)
@@ -78,6 +87,11 @@ class JobSettings:
     def delay_us(self) -> int:
         """The delay in microseconds."""
         return round(self.delay_seconds * 1_000_000)
+
+    @property
+    def age_max_us(self) -> int:
+        """The maximum age of a record in microseconds."""
+        return round(self.age_max_seconds * 1_000_000)
 
     def source(self) -> dict[str, str]:
         """Return the options of the source that reads the request log."""

@@ -1,12 +1,7 @@
 """The state that the job keeps from one micro-batch to the next, and where it is stored.
 
-It is stored in the checkpoint directory, on any Hadoop file system. A part of it is the watermark:
-each micro-batch determines the latest time that it has read from each of the topic's partitions.
-The watermark is the minimum of these times, less the delay, and never decreases. A partition with
-no records in a micro-batch has been read completely, and does not hold back the watermark. So when
-the job reads one partition faster than another, for example while catching up, no minute is closed
-for which the slower partition still has records. Spark's own watermark, which is based on the
-latest record of all partitions, would close such a minute.
+It is stored in the checkpoint directory, on any Hadoop file system. A part of it is the watermark,
+and the clocks of brokers that it depends on; see :mod:`._watermark`.
 
 Another part is the signals of earlier minutes, for as long as they are compared: a signal of a
 client with the hour before it, one of a wide level with the day before it, too; and an objective is
@@ -31,6 +26,7 @@ from ._fold import MINUTE_US
 from ._incidents import Incident
 from ._objectives import REMEMBERED_MINUTES as OBJECTIVE_MINUTES
 from ._signals import CLIENT, OBJECTIVE, SERIES, WIDE
+from ._watermark import BrokerTime
 
 
 @attrs.frozen(kw_only=True)
@@ -44,6 +40,7 @@ class Intake:
         malformed: the number of values that are not records of a request log.
         newer: the number of records in a newer, unknown version of the format.
         ahead: the number of records with a time too far in the future.
+        old: the number of records with a time too far in the past.
     """
 
     requests_read: int = 0
@@ -52,12 +49,13 @@ class Intake:
     malformed: int = 0
     newer: int = 0
     ahead: int = 0
+    old: int = 0
 
     @property
     def records(self) -> int:
         """The total number of records read."""
         usable = self.requests_read + self.connections_read
-        return usable + self.malformed + self.newer + self.ahead
+        return usable + self.malformed + self.newer + self.ahead + self.old
 
     def __add__(self, other: Intake) -> Intake:
         mine, others = attrs.astuple(self), attrs.astuple(other)
@@ -72,6 +70,7 @@ class JobState:
     Attributes:
         batch: the number of the micro-batch.
         watermark_us: the watermark, in microseconds since the epoch; None before the first record.
+        brokers: the times of the known brokers, by their node ids.
         open_batches: the micro-batches that have rows of open minutes, and the last minute of
             each.
         open_records: the number of log records in the rows of open minutes.
@@ -80,16 +79,20 @@ class JobState:
         history: the micro-batch that has written the remembered signals; -1 for none.
         incidents: the incidents that are not over.
         intake: the counts of the records read since minutes were last closed.
+        ahead: by how many minutes the clocks of brokers have been ahead since then, by their node
+            ids.
     """
 
     batch: int = -1
     watermark_us: int | None = None
+    brokers: Mapping[int, BrokerTime] = attrs.field(factory=dict)
     open_batches: Mapping[int, int] = attrs.field(factory=dict)
     open_records: int = 0
     minutes: tuple[tuple[int, int], ...] = ()
     history: int = -1
     incidents: tuple[Incident, ...] = ()
     intake: Intake = Intake()
+    ahead: Mapping[int, int] = attrs.field(factory=dict)
 
     @property
     def closed_before(self) -> int:
@@ -110,21 +113,10 @@ class JobState:
         read["minutes"] = tuple(map(tuple, read.get("minutes", ())))
         read["incidents"] = tuple(map(Incident.from_values, read.get("incidents", ())))
         read["intake"] = Intake(**read["intake"])
+        brokers = read.get("brokers", {})
+        read["brokers"] = {int(node): BrokerTime(**each) for node, each in brokers.items()}
+        read["ahead"] = {int(node): each for node, each in read.get("ahead", {}).items()}
         return cls(**read)
-
-
-def watermark(before: int | None, latest: Mapping[int, int], delay_us: int) -> int | None:
-    """Return the watermark after a micro-batch.
-
-    Args:
-        before: the watermark before the micro-batch.
-        latest: the latest time read from each partition, in microseconds since the epoch.
-        delay_us: how long minutes stay open for late records.
-    """
-    if not latest:
-        return before
-    reached = min(latest.values()) - delay_us
-    return reached if before is None else max(before, reached)
 
 
 #: How many minutes the signals of each level are remembered, up to the last one closed. That one is

@@ -237,8 +237,11 @@ INTAKE_TABLE: Final = Table(
         "watermark": "timestamp_micros(watermark_us)",
         **_same(
             *("records", "requests_read", "connections_read", "late", "malformed", "newer"),
-            *("ahead", "open_records"),
+            *("ahead", "old", "open_records"),
         ),
+        # The broker whose clock has been furthest ahead; null and 0 if none has been.
+        "ahead_node_id": "nullif(ahead_node_id, -1)",
+        "ahead_minutes": "ahead_minutes",
     },
 )
 

@@ -73,7 +73,10 @@ def sample() -> dict[str, Rows]:
             objective(minute(5), 30, "page"),
             objective(minute(6), 2, "ticket"),
         ],
-        "intake": [intake(minute(9), late=12)],
+        "intake": [
+            intake(minute(5), late=3, clock=(7, 2)),
+            intake(minute(9), late=9, clock=(2, 59)),
+        ],
     }
 
 
@@ -102,10 +105,20 @@ def report_of(tables: Mapping[str, Rows], filters: Filters | None = None) -> Rep
         objectives=[_burned(each) for each in _grouped(tables.get("objectives", ()), "client_id")],
         intake={
             name: sum(row[name] for row in tables.get("intake", ()))
-            for name in ("late", "malformed", "newer", "ahead")
+            for name in ("late", "malformed", "newer", "ahead", "old")
         },
+        clocks=_ahead(tables.get("intake", ())),
     )
     return report(results, "results", TimeRange(), filters or Filters())
+
+
+def _ahead(intake: Rows) -> Rows:
+    most: dict[int | None, int] = {}
+    for row in intake:
+        node, minutes = row["ahead_node_id"], row["ahead_minutes"]
+        most[node] = max(most.get(node, 0), minutes)
+    ordered = sorted(most.items(), key=lambda each: -each[1])
+    return [{"ahead_node_id": node, "minutes": minutes} for node, minutes in ordered]
 
 
 def traffic_of(rows: Rows, bins: Bins) -> Rows:

@@ -91,6 +91,7 @@ def text_of(top: int = 10, file: io.StringIO | None = None) -> str:
         "Errors 5 (0.49%)",
         "Received 102 kB, 171 B/s",
         "Not included records of all clients: 12 late (their minute was already closed)",
+        "Clocks ahead broker 2 by 59 min, broker 7 by 2 min",
         "Produce 1,000 97.6% 1.7/s 5 1.00 ms 49.9 ms 49.9 ms 49.9 ms 50.0 ms 100 kB 50.0 kB",
         "Produce NOT_LEADER_OR_FOLLOWER 5 0.50%",
         "Fetch connection gone 2 8.00%",
@@ -171,5 +172,6 @@ def test_a_document_is_one_line_of_everything() -> None:
     assert ["Produce", "Fetch"] == [each["api"] for each in said["apis"]]
     assert HOSTILE == said["talkers"][1]["client_id"]
     assert 12 == said["intake"]["late"]
+    assert {"2": 59, "7": 2} == said["clocks_ahead"]
     assert "2026-03-01T12:08:00Z" == said["anomalies"][0]["window"]
     assert 10 == len(said["timeline"]["starts"]) == len(said["timeline"]["requests"]["Fetch"])

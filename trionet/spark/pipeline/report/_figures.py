@@ -255,6 +255,7 @@ class Intake:
     malformed: int = 0
     newer: int = 0
     ahead: int = 0
+    old: int = 0
 
     def __bool__(self) -> bool:
         return any(attrs.astuple(self))
@@ -317,6 +318,8 @@ class Report:
         incidents: the incidents, the latest first.
         objectives: the service level objectives.
         intake: the number of records that are not included in any minute.
+        clocks_ahead: by how many minutes the clocks of brokers have been ahead, by their node ids,
+            the one furthest ahead first.
         timeline: figures over time.
     """
 
@@ -339,6 +342,7 @@ class Report:
     incidents: Sequence[Incident]
     objectives: Sequence[Objective]
     intake: Intake
+    clocks_ahead: Mapping[int, int]
     timeline: Timeline
 
     @property

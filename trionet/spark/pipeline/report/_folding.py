@@ -73,6 +73,7 @@ class QueryResults:
         incidents: the last state of each incident, by its start.
         objectives: sums by objective and client.
         intake: the number of records that are not included in any minute, by cause.
+        clocks: how far the clocks of brokers have been ahead.
     """
 
     extent: Extent
@@ -89,6 +90,7 @@ class QueryResults:
     incidents: Sequence[Row]
     objectives: Sequence[Row]
     intake: Row
+    clocks: Sequence[Row] = ()
 
 
 #: The number of rows in a heatmap per doubling of the duration.
@@ -212,6 +214,11 @@ def report(results: QueryResults, folder: str, requested: TimeRange, filters: Fi
         incidents=[_incident(row) for row in reversed(results.incidents)],
         objectives=[_objective(row) for row in results.objectives],
         intake=Intake(**results.intake),
+        clocks_ahead={
+            row["ahead_node_id"]: row["minutes"]
+            for row in results.clocks
+            if row["ahead_node_id"] is not None
+        },
         timeline=_timeline(results, cells),
     )
 

@@ -43,6 +43,7 @@ def document(report: Report) -> str:
             {**attrs.asdict(each), "budget_used": each.budget_used} for each in report.objectives
         ],
         "intake": attrs.asdict(report.intake),
+        "clocks_ahead": report.clocks_ahead,
         "timeline": _timeline(report.timeline),
     }
     return json.dumps(fields, default=_plain)

@@ -44,7 +44,7 @@ INCIDENT_COLUMNS: Final = (
     *("incident", "state", *INCIDENT_TIMES, "measure", "phase", "api", "reason"),
     *("value", "expected", "score", "anomalies"),
 )
-INTAKE_COUNTS: Final = ("late", "malformed", "newer", "ahead")
+INTAKE_COUNTS: Final = ("late", "malformed", "newer", "ahead", "old")
 
 
 @attrs.frozen(kw_only=True)
@@ -133,6 +133,15 @@ OBJECTIVES: Final = Sums(
     maxima={"burn_1h_max": "burn_1h"},
     counted={"page_minutes": ("alert", "page"), "ticket_minutes": ("alert", "ticket")},
     order=("objective", "client_id"),
+)
+#: By brokers, the one whose clock has been furthest ahead first; null where none has been.
+CLOCKS: Final = Sums(
+    table="intake",
+    scope=(),
+    by=("ahead_node_id",),
+    sums=(),
+    maxima={"minutes": "ahead_minutes"},
+    order=("-minutes", "ahead_node_id"),
 )
 
 

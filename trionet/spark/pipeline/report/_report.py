@@ -9,7 +9,7 @@ from ....errors import ConfigError
 from ._figures import Bins, Report
 from ._folding import Extent, QueryResults, overall, report
 from ._inputs import Filters, TimeRange, format_time
-from ._queries import CLOSES, ERRORS, OBJECTIVES, QUOTAS, TRAFFIC, Queries, Results
+from ._queries import CLOCKS, CLOSES, ERRORS, OBJECTIVES, QUOTAS, TRAFFIC, Queries, Results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +82,7 @@ def _query(queries: Queries, extent: Extent, bins: Bins, top: int) -> QueryResul
         incidents=queries.incidents(),
         objectives=queries.summed(OBJECTIVES),
         intake=queries.intake(),
+        clocks=queries.summed(CLOCKS),
     )
 
 

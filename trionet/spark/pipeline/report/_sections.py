@@ -161,6 +161,7 @@ def _overview(report: Report) -> Iterator[tuple[str, str]]:
     yield "Objectives", _alerts(report)
     yield "Anomalies", count(report.anomaly_count)
     yield "Not included", _intake(report)
+    yield "Clocks ahead", _clocks(report)
 
 
 def _incident_counts(report: Report) -> str:
@@ -201,9 +202,15 @@ def _intake(report: Report) -> str:
         (intake.malformed, "malformed"),
         (intake.newer, "of a newer version"),
         (intake.ahead, "with a time in the future"),
+        (intake.old, "too old"),
     )
     text = ", ".join(f"{count(number)} {what}" for number, what in parts if number)
     return f"records of all clients: {text}" if text else ""
+
+
+def _clocks(report: Report) -> str:
+    ahead = report.clocks_ahead.items()
+    return ", ".join(f"broker {node} by {count(minutes)} min" for node, minutes in ahead)
 
 
 def sections(report: Report, top: int) -> Sequence[Section]:
