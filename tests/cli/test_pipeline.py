@@ -19,7 +19,7 @@ from spark.pipeline.report.samples import sample
 from spark.pipeline.results_folder import write_results
 from support.java import NO_JAVA, has_java
 from support.processes import SAME_TRIONET
-from trionet.cli._pipeline import duration, print_event
+from trionet.cli._pipeline import days, duration, print_event
 from trionet.cli.main import main
 
 ARGUMENTS = ["pipeline", "run", "--topic", "requests", "--folder", "/nowhere"]
@@ -89,6 +89,16 @@ def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="90s"):
         duration(text)
+
+
+def test_days_are_kept_from_one_to_a_hundred_years() -> None:
+    assert (1, 36_500) == (days("1"), days("36500"))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "1d", "36501", "9" * 5000, ""])
+def test_what_is_no_number_of_days_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="integer"):
+        days(text)
 
 
 @pytest.mark.parametrize(

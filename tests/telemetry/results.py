@@ -18,8 +18,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
+from spark.pipeline.written_results import read_table
 from trionet.broker.telemetry._broker_metrics import REQUEST_LOG
 
 #: What those who read the log ask about its topic: that is left out of the log.
@@ -170,11 +170,7 @@ class Results:
         return whole.filter(pc.less(whole["window"], self._before)) if whole.num_rows else whole
 
     def _whole(self, name: str) -> Any:
-        folder = self._folder / name
-        if not folder.exists():
-            return pa.table({})
-        # A file that is being written has another name, and may go while the folder is listed.
-        return ds.dataset(folder, format="parquet", partitioning="hive").to_table()
+        return read_table(self._folder, name)
 
     def watermark(self) -> datetime | None:
         """Up to where windows are finished."""

@@ -92,6 +92,20 @@ def positive(text: str) -> int:
     return int(text)
 
 
+#: Of these no date before the first one is made.
+_DAYS_MAX: Final = 36_500
+
+
+def days(text: str) -> int:
+    """Parse a number of days."""
+    number = positive(text) if len(text) <= len(str(_DAYS_MAX)) else _DAYS_MAX + 1
+    if number > _DAYS_MAX:
+        raise ArgumentTypeError(
+            f"invalid number of days {text!r}: expected an integer from 1 to {_DAYS_MAX}"
+        )
+    return number
+
+
 def _named(parser: ArgumentParser) -> None:
     """Let both subcommands print messages under the name of the command."""
     parser.set_defaults(prog="trionet pipeline")
@@ -147,6 +161,12 @@ _MASTER: Final = option(
         type=duration,
         default="30d",
     ),
+    option(
+        "--keep-days N",
+        "delete results from the folder that are more than N days older than the newest "
+        "(default: keep all)",
+        type=days,
+    ),
     option("--max-records N", "most records per micro-batch (default: unlimited)", type=positive),
     flag("--available-now", "process the available records and exit"),
     flag(
@@ -193,6 +213,7 @@ def _run_job(arguments: Namespace) -> int:
         available_now=arguments.available_now,
         allow_data_loss=arguments.allow_data_loss,
         objectives=Objective.parse_all(arguments.slo),
+        keep_days=arguments.keep_days,
         client={CLIENT_ID: client_id("trionet pipeline"), **client},
         spark=spark,
     )

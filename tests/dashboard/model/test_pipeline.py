@@ -59,6 +59,22 @@ def test_the_newest_minute_is_the_first_and_the_oldest_are_forgotten() -> None:
     assert [minute(n) for n in range(MINUTES_MAX + 9, 9, -1)] == windows
 
 
+def test_a_minute_is_shown_when_its_totals_are_there() -> None:
+    """A job writes them last; until then a minute has only some of its rows."""
+    pipeline = Pipeline()
+    put(pipeline, "windows", minute(1), {"requests": 7})
+    for number in (1, 2):
+        put(pipeline, "requests", minute(number), {"requests": 7}, api=f"{number}")
+        put(pipeline, "incidents", minute(number), {"incident": "i"}, incident="i")
+    pipeline.show(1.0)
+    assert [minute(1)] == [row.window for row in pipeline.series.values()]
+    assert [minute(2)] == [row.window for row in pipeline.incidents.values()]
+
+    put(pipeline, "windows", minute(2), {"requests": 7})
+    pipeline.show(2.0)
+    assert [minute(2), minute(1)] == [row.window for row in pipeline.series.values()]
+
+
 def test_a_row_that_is_reported_twice_is_there_once() -> None:
     pipeline = Pipeline()
     for _ in range(2):

@@ -191,13 +191,20 @@ def write_results(folder: Path, **tables: Sequence[Mapping[str, Any]]) -> Path:
     """Write tables: a file for each day, as if a batch had finished all of its minutes."""
     tables.setdefault("windows", windows_of(tables.get("requests", [])))
     for name, rows in tables.items():
-        types = {**_TYPES, **(_TIMES_OF_INCIDENTS if name == "incidents" else {})}
-        for day in {row["window"].date() for row in rows}:
-            found = pa.Table.from_pylist([row for row in rows if row["window"].date() == day])
-            for place, field in enumerate(found.schema):
-                if kind := types.get(field.name):
-                    found = found.set_column(place, field.name, found[field.name].cast(kind))
-            path = folder / name / f"day={day}" / "batch=7"
-            path.mkdir(parents=True, exist_ok=True)
-            pq.write_table(found, path / "part-00000.parquet")
+        write_table(folder, name, rows, batch=7)
     return folder
+
+
+def write_table(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], batch: int) -> None:
+    """Write the rows of a micro-batch to a table, as a file for each day."""
+    types = {**_TYPES, **(_TIMES_OF_INCIDENTS if name == "incidents" else {})}
+    for day in sorted({row["window"].date() for row in rows}):
+        found = pa.Table.from_pylist([row for row in rows if row["window"].date() == day])
+        for place, field in enumerate(found.schema):
+            if kind := types.get(field.name):
+                found = found.set_column(place, field.name, found[field.name].cast(kind))
+        path = folder / name / f"day={day}" / f"batch={batch}"
+        path.mkdir(parents=True, exist_ok=True)
+        # As Spark does it: a file gets its name when it is whole.
+        pq.write_table(found, path / "_part")
+        (path / "_part").rename(path / "part-00000.parquet")

@@ -72,12 +72,15 @@ class Rig:
     topic: str
     folder: Path
 
-    def batches(self, objectives: Sequence[str] = ()) -> BatchProcessor:
+    def batches(
+        self, objectives: Sequence[str] = (), keep_days: int | None = None
+    ) -> BatchProcessor:
         """What a job has that was started just now."""
         sink = {"kafka.bootstrap.servers": self.broker.bootstrap_servers, "topic": self.topic}
         checkpoint = f"{self.folder}/_checkpoint"
         promised = tuple(map(Objective.parse, objectives))
-        return BatchProcessor(Outputs(str(self.folder), checkpoint, sink, promised), DELAY_US)
+        outputs = Outputs(str(self.folder), checkpoint, sink, promised, keep_days)
+        return BatchProcessor(outputs, DELAY_US)
 
     def records(
         self, records: Sequence[Logged | bytes], read_at: float = BEGIN + 3 * 3600
@@ -287,18 +290,58 @@ def test_a_micro_batch_that_is_killed_after_a_step_is_repeated(rig: Rig) -> None
     records = traffic(seed=3, count=1500, seconds=11 * 60 + 50)
     parts = [rig.records(records[:900]), rig.records(records[900:])]
     undisturbed = attrs.evolve(rig, folder=rig.folder.with_name("undisturbed"))
+    undisturbed_batches, told = undisturbed.batches(), {}
     for number, part in enumerate(parts):
-        undisturbed.batches()(part, number)
+        undisturbed_batches(part, number)
     once = published(rig.broker, rig.topic)
 
     for number, part in enumerate(parts):
-        for last in ("folded", "cleared", "requests", "windows", "published", "saved"):
-            steps = rig.batches().steps(part, number)
+        batches = rig.batches()
+        for last in ("folded", "cleared", "windows", "saved", "completed", "tidied"):
+            batches = rig.batches()
+            steps = batches.steps(part, number)
             assert last in steps  # they go on until it is there
             steps.close()
-    assert_same(tables(undisturbed.folder), tables(rig.folder))
+        told[number] = batches.results[number]
+    # The last repetitions have found complete results, and left them as they were.
+    assert told == undisturbed_batches.results
+    assert_same(without_batches(tables(undisturbed.folder)), without_batches(tables(rig.folder)))
     assert once.keys() == published(rig.broker, rig.topic).keys()
     documents(published(rig.broker, rig.topic))
+
+
+@pytest.mark.spark
+def test_files_are_merged_and_days_deleted_and_both_engines_report_the_same(rig: Rig) -> None:
+    """The first of three days is deleted; of the second, one of two files has a column less."""
+    batches = rig.batches(keep_days=1)
+    now = datetime.now(UTC)
+    for number, begin in enumerate([0, 86_400, 86_400 + 300, 2 * 86_400]):
+        first = begin + 12 * 60  # it is two minutes past midnight
+        records = [request(first + second, error_code=6) for second in range(0, 290, 10)]
+        read = pa.Table.from_batches([table(records, read_at=BEGIN + first + 300)])
+        batches(rig.spark.createDataFrame(read), number)
+        if number == 1:
+            [file] = (rig.folder / "requests/day=2025-11-24/batch=1").glob("*.parquet")
+            written = pq.ParquetFile(file).read()
+            pq.write_table(written.drop_columns(["throttled"]), file)
+            file.with_name(f".{file.name}.crc").unlink()
+
+    made = {
+        engine: document(make_report(engine, str(rig.folder), TimeRange(), Filters(), 10, now))
+        for engine in (None, rig.spark)
+    }
+
+    assert made[None] == made[rig.spark]
+    found = tables(rig.folder)
+    days = sorted(each.name for each in (rig.folder / "windows").glob("day=*"))
+    assert ["day=2025-11-24", "day=2025-11-25"] == days
+    files = [each.name for each in (rig.folder / "windows/day=2025-11-24").rglob("*.parquet")]
+    assert ["merged"] == [name.partition("-")[0] for name in files]
+    assert sum(row["requests"] for row in found["windows"]) == sum(
+        row["requests"] for row in found["requests"]
+    )
+    assert len({row["window"] for row in found["requests"]}) == len(found["windows"])
+    assert not list(rig.folder.glob("_merging*"))
 
 
 @pytest.mark.spark

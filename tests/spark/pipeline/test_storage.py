@@ -46,6 +46,7 @@ def test_all_that_is_remembered_is_in_its_text() -> None:
         incidents=(INCIDENT,),
         intake=intake,
         ahead={2: 59},
+        closed={70: 12, 71: 0},
     )
 
     assert remembered == JobState.from_json(remembered.to_json())
@@ -59,6 +60,17 @@ def test_what_an_earlier_version_has_remembered_is_understood() -> None:
         del earlier[name]
 
     assert JobState(batch=9, open_records=4) == JobState.from_json(json.dumps(earlier))
+
+
+def test_what_a_later_version_has_remembered_is_passed_over() -> None:
+    """Someone who goes back to this version goes on where the other one was."""
+    state = JobState(batch=9, open_records=4, incidents=(INCIDENT,), intake=Intake(late=2))
+    later = json.loads(state.to_json())
+    [incident] = later["incidents"]
+    for each in (later, later["intake"], incident, incident["worst"]):
+        each["learned"] = [1, 2]
+
+    assert state == JobState.from_json(json.dumps(later))
 
 
 def test_late_records_are_among_those_that_were_read() -> None:

@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from trionet.spark.pipeline._tables import TABLES
+from trionet.spark.pipeline.report._queries import repeated
+from trionet.spark.pipeline.results._cuts import CUTS, Cut, current_files, whole_files
 from trionet.testing._threaded import ThreadedBroker
 
 Rows = list[dict[str, Any]]
@@ -19,9 +22,25 @@ def tables(folder: Path) -> dict[str, Rows]:
     found = {}
     for table in TABLES:
         if (folder / table.name).exists():
-            read = ds.dataset(folder / table.name, format="parquet", partitioning="hive")
-            found[table.name] = sorted(map(_row, read.to_table().to_pylist()), key=repr)
+            rows = read_table(folder, table.name).to_pylist()
+            found[table.name] = sorted(map(_row, rows), key=repr)
     return found
+
+
+def read_table(folder: Path, name: str) -> Any:
+    """A table as the latest cut has it, as Arrow does; without columns if there are no rows."""
+    root = folder / name
+
+    def read() -> Any:
+        cut = Cut.latest(each.name for each in (folder / CUTS).glob("*"))
+        paths = (each.relative_to(root).as_posix() for each in root.glob("day=*/batch=*/*"))
+        files = [str(root / each.path) for each in current_files(whole_files(paths, cut))]
+        if not files:
+            return pa.table({})
+        partitions = {"partitioning": "hive", "partition_base_dir": str(root)}
+        return ds.dataset(files, format="parquet", **partitions).to_table()
+
+    return repeated(read)
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

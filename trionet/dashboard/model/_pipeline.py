@@ -98,15 +98,20 @@ class Pipeline:
     def show(self, now: float) -> None:
         """Update the sections with all records passed to :meth:`put`, dropping old minutes.
 
+        The totals of a minute are the last of its records, so that it is shown once they are there.
+        Incidents, which are one record each, are shown at once.
+
         Args:
             now: the current time in seconds on the loop's clock.
         """
+        whole = max((row.window for row in self._tables["windows"][1].values()), default=None)
         for section, rows in self._tables.values():
             if not rows and section.updated_at is None:
                 section.replace({}, now)
                 continue
             kept = self._newest(rows)
-            section.replace(dict(kept), now)
+            is_all = whole is None or section is self.incidents
+            section.replace({k: row for k, row in kept if is_all or row.window <= whole}, now)
             names = {name for name, _ in kept}
             for name in [name for name in rows if name not in names]:
                 del rows[name]

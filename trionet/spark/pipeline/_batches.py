@@ -11,6 +11,9 @@ state of the job. So each step is idempotent instead:
   attempts.
 * The input of the micro-batch is kept until the next micro-batch.
 
+When all of it is written, readers may see the results (:mod:`.results._cuts`), so that from then on they
+are not written again.
+
 Only the topic may contain a row twice, with the same key and the same value, so that compaction
 removes the duplicate. There would be none if foreachBatch could write exactly once; see
 :mod:`..sink._exactly_once`.
@@ -19,7 +22,7 @@ removes the duplicate. There would be none if foreachBatch could write exactly o
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
@@ -28,12 +31,15 @@ from trionet._util._logging import get_logger
 
 from . import _partials as partials
 from . import _watermark as clocks
-from ._closing import Outputs, WindowCloser
+from ._closing import Outputs, WindowCloser, day_of
 from ._fold import AGE_SECONDS_MAX, folded
 from ._partials import INTAKE
 from ._storage import Intake, JobState, StateStore, Storage
+from .results._result_folder import ResultFolder
 
 logger = get_logger(__name__)
+
+_MINUTES_PER_HOUR: Final = 60
 
 
 @attrs.frozen
@@ -73,6 +79,7 @@ class BatchProcessor:
         self._outputs = outputs
         self._delay_us = delay_us
         self._age_max_us = age_max_us
+        self._tidied_hour: int | None = None
         self.results: dict[int, BatchResult] = {}
 
     def __call__(self, records: DataFrame, number: int) -> None:
@@ -95,6 +102,7 @@ class BatchProcessor:
         # Sums of forged records may overflow, which is an error in ANSI mode, Spark 4's default.
         spark.conf.set("spark.sql.ansi.enabled", "false")
         store = StateStore(Storage(spark), self._outputs.checkpoint)
+        results = ResultFolder(Storage(spark), self._outputs.folder)
         before = store.load_before(number)
         store.prune(before)
         # Killed here: pruning again deletes the same, files of batches before the previous one.
@@ -115,22 +123,48 @@ class BatchProcessor:
         intake, after = after_reading(before, number, summary, self._delay_us)
         ahead = clocks.clocks_ahead(summary)
         opened = dict(after.open_batches)
-        windows: dict[int, int] = {}
-        if after.closed_before > before.closed_before and opened:
-            folders = [store.open_folder(each) for each in opened]
-            closer = WindowCloser(spark, self._outputs, folders, before, after)
-            yield from closer.steps()
-            windows, after = closer.windows, closer.state()
-        # Killed while minutes are closed: WindowCloser first deletes what this number has written.
-        open_batches = {k: last for k, last in opened.items() if last >= after.closed_before}
-        after = attrs.evolve(after, open_batches=open_batches)
-        store.save(after)
+        if results.has(number) and (saved := store.load_before(number + 1)).batch == number:
+            # Killed when readers could see the results already: they stay as they are.
+            after = saved
+        else:
+            if after.closed_before > before.closed_before and opened:
+                results.begin(number)
+                folders = [store.open_folder(each) for each in opened]
+                closer = WindowCloser(spark, self._outputs, folders, before, after)
+                yield from closer.steps()
+                after = closer.state()
+            # Killed while minutes are closed: WindowCloser deletes what this number has written.
+            open_batches = {k: last for k, last in opened.items() if last >= after.closed_before}
+            after = attrs.evolve(after, open_batches=open_batches)
+            store.save(after)
         for node_id in sorted(ahead.keys() - before.ahead.keys()):
             minutes = ahead[node_id]
             logger.warning("the clock of broker %d is %d minutes ahead", node_id, minutes)
-        self.results[number] = BatchResult(number, intake, windows, after.closed_before, ahead)
+        self.results[number] = BatchResult(number, intake, after.closed, after.closed_before, ahead)
         # Killed here: the saved state has this number, so that a repetition loads the one before.
         yield "saved"
+        if after.closed:
+            results.complete(number)
+            # Killed here: the results stay, and files are merged the next time.
+            yield "completed"
+            self._tidy(spark, results, after.closed_before)
+            yield "tidied"
+
+    def _tidy(self, spark: SparkSession, results: ResultFolder, closed_before: int) -> None:
+        """Merge and delete files of the results, once an hour and after the job was started."""
+        hour = closed_before // _MINUTES_PER_HOUR
+        if hour == self._tidied_hour:
+            return
+        self._tidied_hour = hour
+
+        def merge(paths: Sequence[str], folder: str) -> None:
+            # Columns that older files lack are kept, and no file is passed over.
+            every_file = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+            read = spark.read.options(mergeSchema="true", **every_file).parquet(*paths)
+            merged = read.coalesce(1).sortWithinPartitions("window")
+            merged.write.mode("overwrite").parquet(folder)
+
+        results.tidy(day_of(closed_before), self._outputs.keep_days, merge)
 
 
 def after_reading(
@@ -160,6 +194,7 @@ def after_reading(
         open_batches=opened,
         open_records=before.open_records + _usable(intake),
         intake=before.intake + intake,
+        closed={},
         ahead=clocks.furthest(before.ahead, clocks.clocks_ahead(summary)),
     )
     return intake, after

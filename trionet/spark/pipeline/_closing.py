@@ -78,12 +78,14 @@ class Outputs:
         checkpoint: the checkpoint directory of the query.
         sink: the options of the sink, including the topic.
         objectives: the service level objectives.
+        keep_days: how many days of results are kept before the current one; None for all.
     """
 
     folder: str
     checkpoint: str
     sink: Mapping[str, str]
     objectives: Sequence[Objective] = ()
+    keep_days: int | None = None
 
 
 class WindowCloser:
@@ -116,11 +118,6 @@ class WindowCloser:
         self._published: list[DataFrame] = []
         self._persisted: list[DataFrame] = []
 
-    @property
-    def windows(self) -> dict[int, int]:
-        """The number of requests in each closed minute; valid after the last step."""
-        return {each["window"]: each["requests"] for each in self._totals}
-
     def state(self) -> JobState:
         """Return the state after this micro-batch; valid after the last step."""
         if not self._totals:
@@ -133,6 +130,7 @@ class WindowCloser:
             incidents=tuple(self._tracker.open),
             intake=Intake(),
             ahead={},
+            closed={each["window"]: each["requests"] for each in self._totals},
         )
 
     def steps(self) -> Iterator[str]:
@@ -167,7 +165,7 @@ class WindowCloser:
     def _clear(self) -> None:
         """Delete the files written by earlier attempts of this micro-batch."""
         storage = Storage(self._spark)
-        first = f"day={_day(self._before.closed_before)}"
+        first = f"day={day_of(self._before.closed_before)}"
         for table in TABLES:
             folder = f"{self._outputs.folder}/{table.name}"
             storage.delete(f"{folder}/{_UNCOMMITTED}")
@@ -340,5 +338,6 @@ def _without_all_apis(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**values, "api_key": None} if values["api_key"] == ALL_APIS else values
 
 
-def _day(window: int) -> str:
+def day_of(window: int) -> str:
+    """Return the day of a minute, in UTC, as in the directories of results."""
     return (_EPOCH + timedelta(minutes=window)).strftime("%Y-%m-%d")

@@ -106,7 +106,8 @@ class Incident:
     def from_values(cls, values: Mapping[str, Any]) -> Incident:
         """Rebuild an incident from the output of ``attrs.asdict``, after JSON."""
         scopes = tuple((measure, tuple(each)) for measure, each in values["scopes"])
-        return cls(**{**values, "worst": Worst(**values["worst"]), "scopes": scopes})
+        worst = Worst(**known_fields(Worst, values["worst"]))
+        return cls(**{**known_fields(cls, values), "worst": worst, "scopes": scopes})
 
     def concerns(self, anomaly: Anomaly) -> bool:
         """Return whether an anomaly of a later minute belongs to this incident."""
@@ -120,6 +121,11 @@ class Incident:
             elif own != _WHOLE_BROKER and _has_part(own, each):
                 return True
         return False
+
+
+def known_fields(of: type[attrs.AttrsInstance], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of an attrs class's fields, without those that another version has."""
+    return {name: value for name, value in values.items() if name in attrs.fields_dict(of)}
 
 
 def scope(anomaly: Anomaly) -> Scope:

@@ -184,7 +184,11 @@ def run_job(
         spark.dataSource.register(TrionetDataSource)
         stop.listen()
         outputs = Outputs(
-            settings.folder, settings.checkpoint, settings.sink(), settings.objectives
+            settings.folder,
+            settings.checkpoint,
+            settings.sink(),
+            settings.objectives,
+            settings.keep_days,
         )
         store = StateStore(Storage(spark), settings.checkpoint)
         store.claim(settings.folder)

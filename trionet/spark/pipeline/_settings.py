@@ -43,6 +43,7 @@ class JobSettings:
         available_now: whether to stop after reading the available records.
         allow_data_loss: whether to continue if records were deleted before they were read.
         objectives: the service level objectives.
+        keep_days: how many days of results to keep before the current one; None for all.
         client: the settings of the clients, by Kafka's keys.
         spark: the configuration of Spark.
         age_max_seconds: how old a record may be when it is read.
@@ -60,6 +61,7 @@ class JobSettings:
     available_now: bool
     allow_data_loss: bool
     objectives: tuple[Objective, ...] = ()
+    keep_days: int | None = None
     client: Mapping[str, str] = attrs.field(factory=dict)
     spark: Mapping[str, str] = attrs.field(factory=dict)
     age_max_seconds: float = AGE_SECONDS_MAX

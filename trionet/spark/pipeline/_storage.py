@@ -23,7 +23,7 @@ from trionet.errors import ConfigError
 
 from ._anomalies import REMEMBERED_MINUTES, TRAILING_MINUTES
 from ._fold import MINUTE_US
-from ._incidents import Incident
+from ._incidents import Incident, known_fields
 from ._objectives import REMEMBERED_MINUTES as OBJECTIVE_MINUTES
 from ._signals import CLIENT, OBJECTIVE, SERIES, WIDE
 from ._watermark import BrokerTime
@@ -81,6 +81,7 @@ class JobState:
         intake: the counts of the records read since minutes were last closed.
         ahead: by how many minutes the clocks of brokers have been ahead since then, by their node
             ids.
+        closed: the number of requests in each minute that the micro-batch has closed.
     """
 
     batch: int = -1
@@ -93,6 +94,7 @@ class JobState:
     incidents: tuple[Incident, ...] = ()
     intake: Intake = Intake()
     ahead: Mapping[int, int] = attrs.field(factory=dict)
+    closed: Mapping[int, int] = attrs.field(factory=dict)
 
     @property
     def closed_before(self) -> int:
@@ -105,18 +107,23 @@ class JobState:
 
     @classmethod
     def from_json(cls, text: str) -> JobState:
-        """Parse the output of :meth:`to_json`."""
+        """Parse the output of :meth:`to_json`, of this or another version.
+
+        What another version has remembered in fields of its own is forgotten.
+        """
         read: dict[str, Any] = json.loads(text)
-        read["open_batches"] = {int(k): last for k, last in read["open_batches"].items()}
-        # An earlier version has remembered no signals: the pipeline learns anew what is usual.
-        read.pop("trailing", None)
+        for name in ("open_batches", "closed"):
+            read[name] = {int(key): value for key, value in read.get(name, {}).items()}
         read["minutes"] = tuple(map(tuple, read.get("minutes", ())))
         read["incidents"] = tuple(map(Incident.from_values, read.get("incidents", ())))
-        read["intake"] = Intake(**read["intake"])
+        read["intake"] = Intake(**known_fields(Intake, read.get("intake", {})))
         brokers = read.get("brokers", {})
-        read["brokers"] = {int(node): BrokerTime(**each) for node, each in brokers.items()}
+        read["brokers"] = {
+            int(node): BrokerTime(**known_fields(BrokerTime, each))
+            for node, each in brokers.items()
+        }
         read["ahead"] = {int(node): each for node, each in read.get("ahead", {}).items()}
-        return cls(**read)
+        return cls(**known_fields(cls, read))
 
 
 #: How many minutes the signals of each level are remembered, up to the last one closed. That one is
@@ -215,6 +222,29 @@ class Storage:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(source)).decode()
         finally:
             source.close()
+
+    def rename(self, name: str, target: str) -> None:
+        """Rename a file to a name that no file has.
+
+        Its readers see the target whole or not at all: where a rename is a copy, as in object
+        storage, an object is there when it is complete.
+
+        Raises:
+            OSError: the file was not renamed.
+        """
+        system, path = self._at(name)
+        _, other = self._at(target)
+        system.mkdirs(other.getParent())
+        if not system.rename(path, other):
+            raise OSError(f"{name} cannot be renamed to {target}")
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the paths that match a Hadoop path pattern."""
+        system, path = self._at(pattern)
+        paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(system.globStatus(path))
+        # Joined by Scala: each call from Python takes as long as hundreds of paths there.
+        joined: str = self._jvm.scala.Predef.genericWrapArray(paths).mkString("\n")
+        return joined.split("\n") if joined else []
 
     def _at(self, name: str) -> tuple[Any, Any]:
         path = self._jvm.org.apache.hadoop.fs.Path(name)

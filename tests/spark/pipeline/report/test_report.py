@@ -248,6 +248,33 @@ def test_tables_of_another_program_are_an_error(
         make_report(engine, str(tmp_path), EVERYTHING, NOBODY_ELSE, 10, NOW)
 
 
+def test_tables_of_before_a_column_was_there_are_read(
+    engine: SparkSession | None, tmp_path: Path
+) -> None:
+    """Both those of which only some files have it, and those of which none has."""
+    hours = [minute(0), minute(60 * 24)]
+    rows = [requests(hour, [1000] * 3, errors=1, throttled=2) for hour in hours]
+    for name in ("throttled", "local_mean_us"):
+        del rows[0][name]
+    for row in rows:
+        del row["remote_mean_us"]
+    kept = [intake(hour, late=3) for hour in hours]
+    del kept[0]["ahead"]
+    for each in kept:
+        del each["newer"]
+    write_results(tmp_path, requests=rows, intake=kept)
+
+    report = make_report(engine, str(tmp_path), EVERYTHING, NOBODY_ELSE, 10, NOW)
+
+    assert (6, 2, 2) == (
+        report.traffic.requests,
+        report.traffic.errors,
+        report.traffic.throttled,
+    )
+    assert (6, 0, 0) == (report.intake.late, report.intake.newer, report.intake.ahead)
+    assert 0 == report.traffic.phase_us["remote"]
+
+
 def test_minutes_of_many_days_are_one_report(engine: SparkSession | None, tmp_path: Path) -> None:
     days = [minute(60 * 24 * day) for day in range(5)]
     write_results(tmp_path, requests=[requests(day, [1000] * 3) for day in days])

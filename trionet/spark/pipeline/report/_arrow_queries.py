@@ -7,7 +7,8 @@ results in less than that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import reduce
 from pathlib import Path
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..results._cuts import CUTS, Cut, current_files, is_listing_whole, whole_files
 from ._figures import Bins, Traffic
 from ._folding import EPOCH, MICROSECOND, Extent, Row
 from ._inputs import Filters, TimeRange
@@ -33,11 +35,23 @@ from ._queries import (
     INTAKE_COUNTS,
     KEYS,
     SCOPE,
+    TABLES,
     TALKERS,
     Sums,
-    check_columns,
+    missing_columns,
+    repeated,
     shares,
 )
+
+#: Arrow's types, by Spark's words for them.
+_ARROW: Final = {
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "array<int>": pa.list_(pa.int32()),
+    "array<bigint>": pa.list_(pa.int64()),
+}
 
 #: The size of the files up to which Arrow reads a directory: all rows are in memory then.
 BYTES_MAX: Final = 128 * 1024 * 1024
@@ -52,13 +66,12 @@ def is_small(folder: str, requested: TimeRange) -> bool:
     """
     if urlsplit(folder).scheme not in ("", "file"):
         return False
-    sizes = (
-        file.stat().st_size
-        for table in _path(folder).iterdir()
-        if table.is_dir() and not table.name.startswith("_")
-        for file in _files(table, requested)
-    )
-    return sum(sizes) <= BYTES_MAX
+
+    def size() -> int:
+        files = _listed(_path(folder), requested).values()
+        return sum(file.stat().st_size for each in files for file in each)
+
+    return repeated(size) <= BYTES_MAX
 
 
 def _path(folder: str) -> Path:
@@ -66,17 +79,33 @@ def _path(folder: str) -> Path:
     return Path(unquote(parts.path) if parts.scheme else folder)
 
 
-def _files(table: Path, requested: TimeRange) -> list[Path]:
-    """Return the files of the days of a range; a name that begins with _ or . is not data."""
+def _listed(folder: Path, requested: TimeRange) -> Mapping[str, list[Path]]:
+    """Return the files of each table that are in the latest cut, of the days of a range."""
+    while True:
+        cut = _latest_cut(folder)
+        found = {table: _files(folder / table, cut, requested) for table in TABLES}
+        if is_listing_whole(cut, _latest_cut(folder)):
+            return found
+
+
+def _latest_cut(folder: Path) -> Cut | None:
+    return Cut.latest(each.name for each in (folder / CUTS).glob("*"))
+
+
+def _files(table: Path, cut: Cut | None, requested: TimeRange) -> list[Path]:
+    paths = [
+        os.path.relpath(os.path.join(batch, name), table)
+        for day in table.glob("day=*")
+        if _may_have_rows(day.name.removeprefix("day="), requested)
+        for batch, _, names in os.walk(day)
+        for name in names
+    ]
+    return [table / file.path for file in current_files(whole_files(paths, cut))]
+
+
+def _may_have_rows(day: str, requested: TimeRange) -> bool:
     start, end = requested.start, requested.end
-    found = []
-    for day in sorted(table.glob("day=*")):
-        name = day.name.removeprefix("day=")
-        if (start is None or name >= str(start.date())) and (
-            end is None or name <= str(end.date())
-        ):
-            found += [file for file in sorted(day.glob("batch=*/*")) if file.name[0] not in "_."]
-    return found
+    return (start is None or day >= str(start.date())) and (end is None or day <= str(end.date()))
 
 
 class ArrowResults:
@@ -90,6 +119,7 @@ class ArrowResults:
     def __init__(self, folder: str, requested: TimeRange) -> None:
         self._folder = folder
         self._requested = requested
+        self._files = _listed(_path(folder), requested)
 
     def extent(self) -> Extent | None:
         """Return the extent of the minutes with results; None if there are no results."""
@@ -114,14 +144,17 @@ class ArrowResults:
             columns: the columns to select besides ``at``.
 
         Raises:
-            ConfigError: the table lacks a column, so it was not written by this pipeline.
+            ConfigError: the table was not written by the pipeline.
+            FileNotFoundError: a file was deleted meanwhile.
         """
-        files = _files(_path(self._folder) / name, self._requested)
+        files = self._files[name]
         if not files:
             return None
         wanted = list(dict.fromkeys(("window", *columns)))
-        check_columns(self._folder, name, wanted, pq.read_schema(files[0]).names)
         found = pa.concat_tables([_read(file, wanted) for file in files], promote_options="default")
+        missing = missing_columns(self._folder, name, wanted, found.column_names)
+        for column, kind in missing.items():
+            found = found.append_column(column, pa.nulls(len(found), _ARROW[kind]))
         at = _microseconds(found["window"])
         found = found.append_column("at", at)
         for time, compare in (
@@ -135,7 +168,8 @@ class ArrowResults:
 
 def _read(file: Path, columns: Sequence[str]) -> Any:
     with pq.ParquetFile(file) as opened:
-        return opened.read(columns=columns)
+        names = opened.schema_arrow.names
+        return opened.read(columns=[name for name in columns if name in names])
 
 
 def _microseconds(times: Any) -> Any:
@@ -179,6 +213,9 @@ class ArrowQueries:
         names |= {f"{column}_max": name for name, column in rule.maxima.items()}
         grouped = found.group_by(list(rule.by)).aggregate(wanted)
         rows = grouped.rename_columns([names.get(each, each) for each in grouped.column_names])
+        for name in names.values():  # null if another version did not have the column
+            place = rows.schema.get_field_index(name)
+            rows = rows.set_column(place, name, pc.fill_null(rows[name], 0))
         return _ordered(rows.to_pylist(), rule.order)[:top]
 
     def clients(self) -> int:

@@ -6,8 +6,9 @@ is how to read files, and the few queries that are more than sums.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
@@ -16,6 +17,8 @@ from .._partials import PHASES
 from ._figures import Bins, Traffic
 from ._folding import Extent, Row
 from ._inputs import Filters
+
+T = TypeVar("T")
 
 #: The maximum number of anomalies; a chart cannot show more.
 ANOMALIES_MAX: Final = 1000
@@ -36,6 +39,11 @@ COUNTS: Final = (
     "response_bytes",
 )
 CELLS: Final = ("cells", "counts")
+#: The tables that a report reads.
+TABLES: Final = (
+    *("windows", "requests", "errors", "closes", "quotas", "anomalies", "incidents", "objectives"),
+    "intake",
+)
 ANOMALY_COLUMNS: Final = ("measure", "value", "expected", "score")
 #: Of anomalies with the same score, the earliest comes first, and then by these.
 ANOMALY_ORDER: Final = ("at", *KEYS, "measure")
@@ -161,17 +169,60 @@ def shares(whole: Traffic) -> Sequence[tuple[Sequence[str], float]]:
     )
 
 
-def check_columns(folder: str, table: str, wanted: Collection[str], found: Collection[str]) -> None:
-    """Check that a table has the columns that a report reads.
+_TEXTS: Final = (
+    *("api", "client_id", "listener", "principal", "end", "error", "reason", "measure", "phase"),
+    *("incident", "state", "objective", "alert"),
+)
+_REALS: Final = (
+    *(f"{phase}_mean_us" for phase in PHASES),
+    *("open_mean_us", "value", "expected", "score", "target", "burn_1h"),
+)
+#: The types of columns in Spark's words, for files of a version that did not have them; others are
+#: ``bigint``.
+_TYPES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(_TEXTS, "string"),
+    **dict.fromkeys(_REALS, "double"),
+    **dict.fromkeys(INCIDENT_TIMES, "timestamp"),
+    "cells": "array<int>",
+    "counts": "array<bigint>",
+}
+
+
+def missing_columns(
+    folder: str, table: str, wanted: Collection[str], found: Collection[str]
+) -> Mapping[str, str]:
+    """Return the columns that a report reads and that no file of a table has, with their types.
+
+    Another version of the pipeline may have written all of them. Those columns are null.
 
     Raises:
-        ConfigError: the table lacks a column, so it was not written by this pipeline.
+        ConfigError: the table lacks the window or all others, so no pipeline has written it.
     """
-    if missing := sorted(set(wanted) - set(found)):
+    missing = sorted(set(wanted) - set(found))
+    others = set(wanted) - {"window", "day"}
+    if "window" in missing or others <= set(missing):
         raise ConfigError(
-            f"--folder {folder}: table {table} was not written by this version of the pipeline;"
-            f" missing columns: {', '.join(missing)}"
+            f"--folder {folder}: table {table} was not written by the pipeline; missing columns:"
+            f" {', '.join(missing)}"
         )
+    return {name: _TYPES.get(name, "bigint") for name in missing}
+
+
+READS_MAX: Final = 5
+
+
+def repeated(read: Callable[[], T]) -> T:
+    """Return what a function reads from a results directory, whose files may be deleted meanwhile.
+
+    A job deletes files at most once an hour, so that a second attempt should succeed.
+
+    Args:
+        read: begins with a new listing; raises FileNotFoundError if a file is not there any more.
+    """
+    for _ in range(READS_MAX - 1):
+        with suppress(FileNotFoundError):
+            return read()
+    return read()
 
 
 class Queries(Protocol):

@@ -9,7 +9,17 @@ from ....errors import ConfigError
 from ._figures import Bins, Report
 from ._folding import Extent, QueryResults, overall, report
 from ._inputs import Filters, TimeRange, format_time
-from ._queries import CLOCKS, CLOSES, ERRORS, OBJECTIVES, QUOTAS, TRAFFIC, Queries, Results
+from ._queries import (
+    CLOCKS,
+    CLOSES,
+    ERRORS,
+    OBJECTIVES,
+    QUOTAS,
+    TRAFFIC,
+    Queries,
+    Results,
+    repeated,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +46,17 @@ def make_report(
     Raises:
         ConfigError: the directory contains no pipeline results, or none that match.
     """
+    return repeated(lambda: _report_of(session, folder, requested, filters, top, now))
+
+
+def _report_of(
+    session: SparkSession | None,
+    folder: str,
+    requested: TimeRange,
+    filters: Filters,
+    top: int,
+    now: datetime,
+) -> Report:
     results = _results(session, folder, requested, now)
     extent = results.extent()
     if extent is None:

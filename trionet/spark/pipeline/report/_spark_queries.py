@@ -6,16 +6,19 @@ epoch, because PySpark returns timestamps in the time zone of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import add, and_
 from typing import Any, Final
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from .._storage import Storage
+from ..results._cuts import CUTS, Cut, current_files, is_listing_whole, whole_files
 from ._figures import Bins, Traffic
 from ._folding import EPOCH, MICROSECOND, Extent, Row
 from ._inputs import Filters, TimeRange
@@ -31,9 +34,10 @@ from ._queries import (
     INTAKE_COUNTS,
     KEYS,
     SCOPE,
+    TABLES,
     TALKERS,
     Sums,
-    check_columns,
+    missing_columns,
     shares,
 )
 
@@ -58,18 +62,21 @@ class SparkResults:
         self._folder = folder.rstrip("/") or "/"
         self._requested = requested
         self._now = now
-        self._found: dict[str, DataFrame | None] = {}
+        self._files = self._listed()
+        self._found: dict[str, DataFrame] = {}
 
     def extent(self) -> Extent | None:
         """Return the extent of the minutes with results; None if there are no results."""
         windows = self.table("windows", ("records",))
         if windows is None:
             return None
-        [row] = windows.agg(
-            f.min("at").alias("first"),
-            f.max("at").alias("last"),
-            f.count_distinct("at").alias("count"),
-        ).collect()
+        [row] = _collected(
+            windows.agg(
+                f.min("at").alias("first"),
+                f.max("at").alias("last"),
+                f.count_distinct("at").alias("count"),
+            )
+        )
         if not row["count"]:
             return None
         start, last = (EPOCH + row[name] * MICROSECOND for name in ("first", "last"))
@@ -89,15 +96,19 @@ class SparkResults:
             columns: the columns to select besides ``at``.
 
         Raises:
-            ConfigError: the table lacks a column, so it was not written by this pipeline.
+            ConfigError: the table was not written by the pipeline.
+            FileNotFoundError: a file was deleted meanwhile.
         """
-        if name not in self._found:
-            # Listing files and reading their schema is much of the work, for small results most.
-            self._found[name] = self._read(f"{self._folder}/{name}")
-        found = self._found[name]
-        if found is None:
+        files = self._files[name]
+        if not files:
             return None
-        check_columns(self._folder, name, {"window", "day", *columns}, found.columns)
+        if name not in self._found:
+            # Reading their schema is much of the work, for small results most.
+            self._found[name] = self._read(name, files)
+        found = self._found[name]
+        wanted = ("window", "day", *columns)
+        for column, kind in missing_columns(self._folder, name, wanted, found.columns).items():
+            found = found.withColumn(column, f.lit(None).cast(kind))
         start, end = self._requested.start, self._requested.end
         if start is not None:
             # The day is part of the path, so that files of other days are not opened.
@@ -108,16 +119,30 @@ class SparkResults:
             found = found.where(f.col("window") < f.lit(end))
         return found.select(f.unix_micros("window").alias("at"), *columns)
 
-    def _read(self, path: str) -> DataFrame | None:
-        days = self._days()
-        paths = f"{path}/day={days}" if days else path
-        try:
-            return self._session.read.option("basePath", path).parquet(paths)
-        except AnalysisException as error:
-            # No files yet, or none for these days.
-            if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
-                return None
-            raise
+    def _read(self, name: str, files: Sequence[str]) -> DataFrame:
+        # Not all versions had all columns.
+        reader = self._session.read.options(basePath=f"{self._folder}/{name}", mergeSchema="true")
+        with errors_of_files():
+            return reader.parquet(*files)
+
+    def _listed(self) -> Mapping[str, list[str]]:
+        """Return the files of each table that are in the latest cut, of the days of the range."""
+        storage = Storage(self._session)
+        days = self._days() or "*"
+        while True:
+            cut = self._latest_cut(storage)
+            found = {table: self._in_cut(storage, table, days, cut) for table in TABLES}
+            if is_listing_whole(cut, self._latest_cut(storage)):
+                return found
+
+    def _latest_cut(self, storage: Storage) -> Cut | None:
+        return Cut.latest(storage.names(f"{self._folder}/{CUTS}"))
+
+    def _in_cut(self, storage: Storage, table: str, days: str, cut: Cut | None) -> list[str]:
+        root = f"{self._folder}/{table}"
+        matching = storage.matching(f"{root}/day={days}/batch=*/*")
+        paths = ("/".join(each.rsplit("/", 3)[1:]) for each in matching)
+        return [f"{root}/{file.path}" for file in current_files(whole_files(paths, cut))]
 
     def _days(self) -> str:
         """Return a Hadoop path pattern for the days of the range; empty if there are too many."""
@@ -164,20 +189,23 @@ class SparkQueries:
             each = (f.col(name).isin(list(values)) for name, values in rule.without.items())
             found = found.where(~reduce(and_, each))
         weighted = (
-            f.sum(f.col(mean) * f.col(count)).alias(name)
+            _or_zero(f.sum(f.col(mean) * f.col(count)), name)
             for name, (mean, count) in rule.weighted.items()
         )
         counted = (
             f.sum(f.col(column).eqNullSafe(value).cast("int")).alias(name)
             for name, (column, value) in rule.counted.items()
         )
-        maxima = (f.max(column).alias(name) for name, column in rule.maxima.items())
+        maxima = (_or_zero(f.max(column), name) for name, column in rule.maxima.items())
         keys = (self._bin().alias(BIN) if name == BIN else f.col(name) for name in rule.by)
         return found.groupBy(*keys).agg(*_sums(rule.sums), *weighted, *counted, *maxima)
 
     def clients(self) -> int:
         found = self._rows("requests", SCOPE, CLIENT)
-        return 0 if found is None else found.select(*CLIENT).distinct().count()
+        if found is None:
+            return 0
+        with errors_of_files():
+            return found.select(*CLIENT).distinct().count()
 
     def cells(self) -> Any:
         found = self._rows("requests", SCOPE, CELLS)
@@ -185,11 +213,9 @@ class SparkQueries:
             return None
         pair = f.explode(f.arrays_zip(*CELLS)).alias("pair")
         each = found.select(self._bin().alias(BIN), "api_key", pair)
-        return (
-            each.groupBy(BIN, "api_key", f.col("pair.cells").alias("cell"))
-            .agg(f.sum("pair.counts").alias("requests"))
-            .toArrow()
-        )
+        cells = each.groupBy(BIN, "api_key", f.col("pair.cells").alias("cell"))
+        with errors_of_files():
+            return cells.agg(f.sum("pair.counts").alias("requests")).toArrow()
 
     def talkers(self, top: int, whole: Traffic) -> Sequence[Row]:
         found = self._summed(TALKERS)
@@ -205,7 +231,8 @@ class SparkQueries:
             return [], 0
         order: list[Column | str] = [f.abs("score").desc(), *ANOMALY_ORDER]
         rows = _collected(found.orderBy(*order).limit(ANOMALIES_MAX))
-        return rows, len(rows) if len(rows) < ANOMALIES_MAX else found.count()
+        with errors_of_files():
+            return rows, len(rows) if len(rows) < ANOMALIES_MAX else found.count()
 
     def incidents(self) -> Sequence[Row]:
         found = self._rows("incidents", SCOPE, INCIDENT_COLUMNS)
@@ -240,8 +267,29 @@ class SparkQueries:
 
 
 def _sums(names: Sequence[str]) -> list[Column]:
-    return [f.sum(name).alias(name) for name in names]
+    return [_or_zero(f.sum(name), name) for name in names]
+
+
+def _or_zero(column: Column, name: str) -> Column:
+    """Return a column that is null if another version did not have the column that it is of."""
+    return f.coalesce(column, f.lit(0)).alias(name)
 
 
 def _collected(found: DataFrame) -> Sequence[Row]:
-    return [row.asDict() for row in found.collect()]
+    with errors_of_files():
+        return [row.asDict() for row in found.collect()]
+
+
+#: Files that were listed, and deleted before Spark has read them.
+_GONE: Final = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND")
+
+
+@contextmanager
+def errors_of_files() -> Iterator[None]:
+    """Raise a FileNotFoundError where Spark does not find a file any more."""
+    try:
+        yield
+    except PySparkException as error:
+        if error.getCondition() not in _GONE:
+            raise
+        raise FileNotFoundError(str(error)) from error
