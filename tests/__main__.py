@@ -29,6 +29,7 @@ PROGRAMS = {
     "ordeal": ("our clients while leaders move and brokers are killed, from seeds", "ordeal"),
     "spark": ("everything in Spark, on the oldest PySpark and on a newer one", "spark"),
     "beside": ("read and write in Spark beside its own Kafka connector", "spark.beside"),
+    "reports": ("reports of the pipeline beside a job that is killed", "reports"),
     "spark-kills": ("kill the processes and the broker of jobs in Spark", "spark_kills"),
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
     "log-lives": ("a log that is deleted, stopped and killed, beside a model", "log_lives"),
