@@ -16,6 +16,7 @@ from trionet.spark.pipeline._fold import folded
 from trionet.spark.pipeline._incidents import Incident, IncidentTracker
 from trionet.spark.pipeline._partials import INTAKE
 from trionet.spark.pipeline._signals import signals
+from trionet.spark.pipeline.causes._causes import Cause
 
 FIRST = BEGIN // 60
 
@@ -42,8 +43,13 @@ def found_in(signals_of_log: Sequence[Any], minutes: int) -> list[dict[str, Any]
 
 def incidents(signals_of_log: Sequence[Any], minutes: int) -> list[Incident]:
     """The incidents of a log."""
+    return incidents_of(found_in(signals_of_log, minutes), minutes)
+
+
+def incidents_of(anomalies: Sequence[dict[str, Any]], minutes: int) -> list[Incident]:
+    """The incidents that a log's anomalies are of."""
     tracker = IncidentTracker([])
-    tracker.add(range(FIRST, FIRST + minutes), found_in(signals_of_log, minutes))
+    tracker.add(range(FIRST, FIRST + minutes), anomalies)
     last = {row.incident.id: row.incident for row in tracker.rows}
     return list(last.values())
 
@@ -53,41 +59,45 @@ class Score:
     """How well faults were found.
 
     Attributes:
-        found: the incident of each fault that was found in time.
+        found: the cause, in an incident, of each fault that was found in time.
         missed: the other faults.
         false: the incidents that are of no fault.
+        incidents: how many incidents are of faults.
     """
 
-    found: dict[str, Incident]
+    found: dict[str, Cause]
     missed: list[Fault]
     false: list[Incident]
+    incidents: int
 
     @property
     def named(self) -> list[str]:
-        """The faults whose incident says what an operator has to know."""
-        return [
-            kind
-            for kind, incident in self.found.items()
-            if all(getattr(incident.worst, key) == value for key, value in CAUSES[kind].items())
-        ]
+        """The faults of which is said what an operator has to know."""
+        return [kind for kind, cause in self.found.items() if is_named(kind, cause)]
+
+
+def is_named(kind: str, cause: Cause) -> bool:
+    """Whether a cause says of a fault what an operator has to know."""
+    return all(getattr(cause.worst, key) == value for key, value in CAUSES[kind].items())
 
 
 def score(faults: Sequence[Fault], told: Sequence[Incident]) -> Score:
     """Compare incidents with the faults.
 
-    A fault is found in time if an incident begins in its first two minutes: with the minute in
-    which it begins, or the next one. An incident is false if it does not overlap with a fault, and
-    the two minutes after it, in which clients recover.
+    A fault is found in time if a cause of an incident begins in its first two minutes: with the
+    minute in which it begins, or the next one. An incident is false if it does not overlap with a
+    fault, and the two minutes after it, in which clients recover.
     """
-    found: dict[str, Incident] = {}
+    found: dict[str, Cause] = {}
     missed, true = [], set()
     for fault in faults:
         begin, end = FIRST + int(fault.begin // 60), FIRST + int(fault.end // 60)
-        of_fault = [each for each in told if each.first <= end + 2 and each.last >= begin]
-        true |= {each.id for each in of_fault}
-        in_time = [each for each in of_fault if begin <= each.first <= begin + 1]
+        true |= {each.id for each in told if each.first <= end + 2 and each.last >= begin}
+        causes = [cause for each in told for cause in each.causes]
+        in_time = [each for each in causes if begin <= each.first <= begin + 1]
         if in_time:
-            found[fault.kind] = in_time[0]
+            named = (each for each in in_time if is_named(fault.kind, each))
+            found[fault.kind] = next(named, in_time[0])
         else:
             missed.append(fault)
-    return Score(found, missed, [each for each in told if each.id not in true])
+    return Score(found, missed, [each for each in told if each.id not in true], len(true))

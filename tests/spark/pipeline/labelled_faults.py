@@ -1,4 +1,4 @@
-"""Twenty kinds of faults, to be planted into the traffic of :mod:`.labelled_log`."""
+"""Kinds of faults, to be planted into the traffic of :mod:`.labelled_log`."""
 
 from __future__ import annotations
 
@@ -280,6 +280,48 @@ def planted(seed: int) -> Sequence[Fault]:
             begin = 60 * (begin // 60) + 52  # it begins at the edge of a minute
         found.append(Fault(kind, float(begin), float(begin + KINDS[kind][1])))
     return found
+
+
+#: The first of these hides the others while it lasts: they are in the same requests, and smaller.
+HIDES: Final[dict[str, frozenset[str]]] = {
+    "the disk stalls": frozenset({"replication is slow"}),
+    "requests wait in the queue": frozenset({"the p99 of Produce doubles", "a slow leak"}),
+    "a slow leak": frozenset({"requests wait in the queue"}),
+    "a listener fails": frozenset({"a producer stops", "few errors of a small client"}),
+    "an outage of a part": frozenset(
+        {"a listener fails", "errors of a client", "few errors of a small client"}
+    ),
+    "a group rebalances on and on": frozenset({"a consumer stops to fetch"}),
+}
+#: These are slow in the same phase, of the same API, for all clients: no request log tells which.
+ALIKE: Final[dict[str, frozenset[str]]] = {
+    "a slow leak": frozenset({"the disk stalls", "the p99 of Produce doubles", "Metadata is slow"}),
+    "the disk stalls": frozenset({"the p99 of Produce doubles"}),
+}
+
+
+def planted_in_pairs(seed: int) -> Sequence[Fault]:
+    """The faults of a seed, in pairs: the second begins while the first lasts, or soon after it."""
+    rng = np.random.default_rng([seed, 2])
+    while True:
+        order = [list(KINDS)[n] for n in rng.permutation(len(KINDS))][:FAULTS]
+        pairs = list(zip(order[::2], order[1::2], strict=True))
+        if all(_are_told_apart(*pair, overlaps=n % 2 == 0) for n, pair in enumerate(pairs)):
+            break
+    found = []
+    for number, (first, second) in enumerate(pairs):
+        begin = 60 * (QUIET_MINUTES + 2 * EVERY_MINUTES * number + rng.uniform(0, 5))
+        lasts = KINDS[first][1]
+        after = rng.uniform(0.2, 0.8) * lasts if number % 2 == 0 else lasts + rng.uniform(60, 240)
+        for kind, at in ((first, begin), (second, begin + after)):
+            found.append(Fault(kind, float(at), float(at + KINDS[kind][1])))
+    return found
+
+
+def _are_told_apart(first: str, second: str, *, overlaps: bool) -> bool:
+    if second in ALIKE.get(first, ()) or first in ALIKE.get(second, ()):
+        return False
+    return not overlaps or second not in HIDES.get(first, ())
 
 
 def length_of(faults: Sequence[Fault]) -> int:

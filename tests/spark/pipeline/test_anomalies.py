@@ -52,6 +52,17 @@ def steady(requests: int, **figures: int) -> dict[int, dict[str, int]]:
 def found(
     read: Sequence[Mapping[str, Any]], windows: Sequence[int] = HOURS, first: int = 119
 ) -> list[dict[str, Any]]:
+    return [row for row in judged(read, windows, first) if not row["is_part"]]
+
+
+def parts(read: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What may explain the deviation of a whole, but is no anomaly."""
+    return [row for row in judged(read) if row["is_part"]]
+
+
+def judged(
+    read: Sequence[Mapping[str, Any]], windows: Sequence[int] = HOURS, first: int = 119
+) -> list[dict[str, Any]]:
     batch = pa.RecordBatch.from_pylist(list(read), schema=SCHEMA)
     told = AnomalyDetector(windows, first)([batch.slice(0, 3), batch.slice(3)])
     return [row for each in told for row in each.to_pylist()]
@@ -205,6 +216,12 @@ def test_an_incident_that_goes_on_is_no_job() -> None:
     assert not recurs(values, 119, 5.0)
 
 
+def test_an_incident_that_went_on_until_a_moment_ago_was_no_job() -> None:
+    values = np.array([1.0] * 90 + [9.0] * 25 + [1.0] * 4 + [9.0])
+
+    assert not recurs(values, 119, 5.0)
+
+
 def test_what_happened_at_the_same_time_of_the_day_before_is_no_surprise() -> None:
     values = np.ones(1500)
     values[40] = 9.0
@@ -264,3 +281,57 @@ def test_days_that_are_judged_at_once_are_judged_as_those_that_are_judged_one_by
 
 def test_nothing_was_read() -> None:
     assert [] == list(AnomalyDetector(range(31), 30)([]))
+
+
+def test_the_client_that_sends_most_of_what_an_api_has_more_is_a_part_of_it() -> None:
+    shop, small = last(steady(600), requests=6000), last(steady(60), requests=300)
+    read = [
+        *signal(levels.SERIES, shop),
+        *signal(levels.SERIES, small, client_id="small"),
+        *signal(levels.SERIES, steady(900), client_id="steady"),
+    ]
+
+    [row] = parts(read)
+
+    assert ("requests_per_s", "shop", 0) == (row["measure"], row["client_id"], row["api_key"])
+    assert (pytest.approx(5399.5), pytest.approx(600.5)) == (row["excess"], row["base"])
+
+
+def test_the_client_whose_connections_close_is_a_part_of_those_of_the_listener() -> None:
+    [row] = parts(signal(levels.CLOSED_OF_CLIENT, {119: {"requests": 454}}))
+
+    assert ("connections_closed", "shop", "IDLE") == (
+        *(row["measure"], row["client_id"], row["reason"]),
+    )
+    assert (454.0, 0.0) == (row["excess"], row["base"])
+
+
+def test_a_client_that_closes_connections_is_no_anomaly_by_itself() -> None:
+    read = signal(levels.CLOSED_OF_CLIENT, {**last(steady(400), requests=9000)})
+    del read[118]
+
+    assert [] == found(read)
+
+
+def test_a_client_some_of_whose_requests_are_slow_is_a_part_of_what_is_slow() -> None:
+    usual = steady(200, local_us=100_000, p50_us=500)
+
+    [row] = judged(signal(levels.SERIES, last(usual, local_us=900_000)))
+
+    assert ("broker_p50_us", True, "local") == (row["measure"], row["is_part"], row["phase"])
+    assert row["excess"] == pytest.approx(800_000, rel=0.01)
+
+
+def test_what_is_unusual_of_a_whole_is_the_sum_of_its_parts() -> None:
+    slow = last(steady(200, local_us=100_000, p50_us=500), local_us=9_000_000, p50_us=45_000)
+    whole = {
+        window: {name: 2 * number for name, number in figures.items()}
+        for window, figures in slow.items()
+    }
+    clients = [*signal(levels.SERIES, slow), *signal(levels.SERIES, slow, client_id="other")]
+
+    first, second = found(clients)
+    [of_all] = found(signal(levels.API, whole))
+
+    assert of_all["excess"] == pytest.approx(first["excess"] + second["excess"])
+    assert of_all["base"] == first["base"] + second["base"]

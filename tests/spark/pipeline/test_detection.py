@@ -12,9 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from spark.pipeline.detected import FIRST, found_in, incidents, score, signals_of
+from spark.pipeline.detected import (
+    FIRST,
+    found_in,
+    incidents,
+    incidents_of,
+    score,
+    signals_of,
+)
 from spark.pipeline.labelled_faults import KINDS, Fault, faulty_log
-from trionet.spark.pipeline._anomalies import AnomalyDetector
+from trionet.spark.pipeline._anomalies import AnomalyDetector, order
 from trionet.spark.pipeline._signals import WIDE
 from trionet.spark.pipeline._storage import KEPT, minute_ranges, minutes_of
 
@@ -78,10 +85,16 @@ def in_parts(log: Sequence[Any], ends: Sequence[int]) -> Iterator[dict[str, Any]
 
 
 def test_it_makes_no_difference_in_which_parts_a_log_is_read(log: Sequence[Any]) -> None:
-    once = sorted(found_in(log, MINUTES), key=repr)
+    once = found_in(log, MINUTES)
+    parts = list(in_parts(log, [17, 18, 64, 65, 77, 78, 89, 101, 112, MINUTES]))
 
-    assert once == sorted(in_parts(log, [17, 18, 64, 65, 77, 78, 89, 101, 112, MINUTES]), key=repr)
-    assert {row["level"] for row in once} & set(WIDE)
+    assert anomalies(once) == anomalies(parts)
+    assert {row["level"] for row in anomalies(once)} & set(WIDE)
+    assert incidents_of(once, MINUTES) == incidents_of(sorted(parts, key=order), MINUTES)
+
+
+def anomalies(rows: Sequence[Any]) -> list[Any]:
+    return sorted((row for row in rows if not row["is_part"]), key=repr)
 
 
 def test_each_kind_of_fault_has_a_name_of_its_own() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -10,34 +11,65 @@ import pytest
 
 from trionet.spark.pipeline import _signals as levels
 from trionet.spark.pipeline._incidents import (
-    ONSET_MINUTES,
     QUIET_MINUTES,
     Incident,
     IncidentTracker,
     changes,
-    described,
 )
+from trionet.spark.pipeline.causes._causes import ONSET_MINUTES
 
 FETCH, PRODUCE = 1, 0
 
 
 def anomaly(window: int, level: int, measure: str = "requests_per_s", **fields: Any) -> Any:
     usual = {"api_key": levels.ALL_APIS, "client_id": None, "listener": None, "reason": None}
-    numbers = {"value": 1.0, "expected": 10.0, "spread": 1.0, "score": -9.0, "requests": 60}
-    others = {"phase": None, "minutes": 60}
+    numbers = {"value": 1.0, "expected": 10.0, "spread": 1.0, "score": -9.0}
+    others = {"excess": -540.0, "base": 600.0, "is_part": False, "phase": None, "minutes": 60}
     return {"window": window, "level": level, "measure": measure, **usual, **numbers, **others} | (
         fields
     )
 
 
-def stopped(window: int, client: str) -> Any:
-    return anomaly(window, levels.CLIENT, client_id=client, listener="SSL")
+def more(window: int, level: int, measure: str, bad: float, of: float, **fields: Any) -> Any:
+    """More of something bad than usual: of requests that fail or are slow, or of connections."""
+    numbers = {"value": bad / (of or 1.0), "expected": 0.0, "score": 30.0}
+    return anomaly(window, level, measure, excess=bad, base=of, **{**numbers, **fields})
+
+
+def stopped(window: int, client: str, **fields: Any) -> Any:
+    return anomaly(window, levels.CLIENT, **{"client_id": client, "listener": "SSL", **fields})
+
+
+def slow_client(window: int, client: str = "a", **fields: Any) -> Iterator[Any]:
+    """The Produce requests of a client that has half of them take 40 ms longer."""
+    place = {"api_key": PRODUCE, "listener": "SSL", "phase": "local", **fields}
+    yield more(window, levels.SERIES, "broker_p50_us", 4e6, 100, client_id=client, **place)
+    yield more(window, levels.API, "broker_p50_us", 4e6, 200, **place)
+
+
+def failing_client(window: int, client: str = "b") -> Iterator[Any]:
+    """A third of the Produce requests of a client that has half of them fail."""
+    of_api = {"api_key": PRODUCE, "listener": "SSL"}
+    yield more(window, levels.SERIES, "error_share", 33, 100, client_id=client, **of_api)
+    yield more(window, levels.CLIENT, "error_share", 33, 110, client_id=client, listener="SSL")
+    yield more(window, levels.API, "error_share", 33, 200, **of_api)
+    yield more(window, levels.LISTENER, "error_share", 33, 500, listener="SSL")
+    yield more(window, levels.BROKER, "error_share", 33, 900)
 
 
 def tracked(*anomalies: Any, until: int = 30) -> IncidentTracker:
     tracker = IncidentTracker([])
     tracker.add(range(until), sorted(anomalies, key=lambda each: each["window"]))
     return tracker
+
+
+def incidents(told: IncidentTracker) -> list[Incident]:
+    """The last state of each."""
+    return list({row.incident.id: row.incident for row in told.rows}.values())
+
+
+def described_as(incident: Incident) -> tuple[str, str | None, str | None]:
+    return incident.worst.measure, incident.worst.client_id, incident.worst.phase
 
 
 def test_an_incident_has_a_start_an_end_and_a_worst_minute() -> None:
@@ -53,10 +85,99 @@ def test_an_incident_has_a_start_an_end_and_a_worst_minute() -> None:
     assert {"1970-01-01T00:03Z"} == {row["incident"] for row in rows}
 
 
-def test_what_begins_together_is_one_incident() -> None:
-    told = tracked(stopped(3, "a"), stopped(3, "b"), stopped(3 + ONSET_MINUTES, "c"))
+def test_clients_that_stop_with_their_listener_are_one_incident() -> None:
+    listener = anomaly(3, levels.LISTENER, listener="SSL", excess=-2700.0, base=3000.0)
+    later = 3 + ONSET_MINUTES
+
+    told = tracked(listener, stopped(3, "a"), stopped(3, "b"), stopped(later, "c"))
 
     assert 1 == len(set(told.incident_of))
+
+
+def test_clients_that_stop_at_a_time_are_an_incident_each() -> None:
+    listener = anomaly(3, levels.LISTENER, listener="SSL", excess=-1080.0, base=3000.0)
+
+    told = tracked(listener, stopped(3, "a"), stopped(3, "b"))
+
+    assert {"a", "b"} == {incident.worst.client_id for incident in incidents(told)}
+    assert ["1970-01-01T00:03Z", "1970-01-01T00:03Z/2"] == [each.id for each in incidents(told)]
+
+
+def test_a_client_that_fails_later_leaves_the_description_of_a_slow_one() -> None:
+    slow = [row for n in range(3, 12) for row in slow_client(n)]
+    failing = [row for n in range(6, 15) for row in failing_client(n)]
+
+    first, second = incidents(tracked(*slow, *failing))
+
+    assert ("broker_p50_us", "a", "local") == described_as(first)
+    assert ("error_share", "b", None) == described_as(second)
+    assert [(3, 11), (6, 14)] == [(each.first, each.last) for each in (first, second)]
+    assert [18, 45] == [each.anomalies for each in (first, second)]
+
+
+def test_causes_of_a_client_are_one_incident_and_keep_their_times() -> None:
+    slow = [row for n in range(3, 6) for row in slow_client(n, "a")]
+    failing = [row for n in range(5, 9) for row in failing_client(n, "a")]
+
+    [incident] = incidents(tracked(*slow, *failing))
+
+    assert [("broker_p50_us", 3, 5), ("error_share", 5, 8)] == [
+        (each.worst.measure, each.first, each.last) for each in incident.causes
+    ]
+
+
+def test_a_client_that_fails_while_all_are_slow_is_an_incident_of_its_own() -> None:
+    place = {"api_key": PRODUCE, "listener": "SSL", "phase": "remote"}
+    slow = [more(n, levels.API, "broker_p50_us", 9e6, 200, **place) for n in range(3, 12)]
+    failing = [row for n in range(6, 9) for row in failing_client(n)]
+
+    first, second = incidents(tracked(*slow, *failing))
+
+    assert ("broker_p50_us", None, "remote") == described_as(first)
+    assert ("error_share", "b", None) == described_as(second)
+
+
+def test_apis_that_get_slow_one_after_the_other_are_two_incidents() -> None:
+    places = ((PRODUCE, range(3, 9)), (FETCH, range(6, 12)))
+    rows = [
+        more(n, levels.API, "broker_p50_us", 9e6, 200, api_key=api, phase="local", listener="SSL")
+        for api, minutes in places
+        for n in minutes
+    ]
+
+    told = incidents(tracked(*rows))
+
+    assert [(PRODUCE, 3, 8), (FETCH, 6, 11)] == [
+        (each.worst.api_key, each.first, each.last) for each in told
+    ]
+
+
+def test_another_phase_of_the_same_api_is_another_cause() -> None:
+    place = {"api_key": PRODUCE, "listener": "SSL"}
+    rows = [
+        more(n, levels.API, "broker_p50_us", 9e6, 200, phase=phase, **place)
+        for n, phase in [(3, "local"), (4, "local"), (8, "remote"), (9, "remote")]
+    ]
+
+    causes = [each for incident in incidents(tracked(*rows)) for each in incident.causes]
+
+    assert [("local", 3), ("remote", 8)] == [(each.worst.phase, each.first) for each in causes]
+
+
+def test_a_client_whose_errors_go_on_after_those_of_all_is_told() -> None:
+    whole = [more(n, levels.BROKER, "error_share", 450, 900) for n in (3, 4)]
+    of_all = [
+        more(n, levels.API, "error_share", 300, 600, api_key=PRODUCE, listener="SSL")
+        for n in (3, 4)
+    ]
+    client = {"api_key": PRODUCE, "client_id": "b", "listener": "SSL"}
+    failing = [more(n, levels.SERIES, "error_share", 55, 100, **client) for n in range(4, 9)]
+
+    told = [
+        cause for each in incidents(tracked(*whole, *of_all, *failing)) for cause in each.causes
+    ]
+
+    assert [(None, 3), ("b", 6)] == [(each.worst.client_id, each.first) for each in told]
 
 
 def test_another_client_that_stops_later_is_another_incident() -> None:
@@ -66,14 +187,11 @@ def test_another_client_that_stops_later_is_another_incident() -> None:
 
 
 def test_what_is_a_part_of_an_incident_belongs_to_it() -> None:
-    slow = [
-        anomaly(n, levels.API, "broker_p50_us", api_key=PRODUCE, listener="SSL", phase="local")
-        for n in range(3, 9)
-    ]
-    of_client = anomaly(
-        8, levels.SERIES, "broker_p50_us", api_key=PRODUCE, listener="SSL", client_id="a"
-    )
-    of_other = anomaly(8, levels.API, "broker_p50_us", api_key=FETCH, listener="SSL")
+    place = {"api_key": PRODUCE, "listener": "SSL", "phase": "local"}
+    slow = [more(n, levels.API, "broker_p50_us", 9e6, 300, **place) for n in range(3, 9)]
+    of_client = more(8, levels.SERIES, "broker_p50_us", 1e6, 30, client_id="a", **place)
+    place["api_key"] = FETCH
+    of_other = more(8, levels.API, "broker_p50_us", 9e6, 300, **place)
 
     told = tracked(*slow, of_client, of_other).incident_of
 
@@ -102,49 +220,88 @@ def test_a_fault_of_the_whole_broker_is_another_incident_than_that_of_a_client()
     assert ["1970-01-01T00:03Z"] * 6 + ["1970-01-01T00:08Z", "1970-01-01T00:03Z"] == told
 
 
-def test_an_api_belongs_to_the_incident_of_its_client_whatever_its_measure() -> None:
-    of_client = {"api_key": PRODUCE, "listener": "SSL", "client_id": "a"}
-    errors = [anomaly(n, levels.SERIES, "error_share", **of_client) for n in range(3, 8)]
-    slow = anomaly(8, levels.API, "broker_p50_us", api_key=PRODUCE, listener="SSL")
-
-    assert 1 == len(set(tracked(*errors, slow).incident_of))
-
-
 def test_an_incident_that_comes_again_after_it_was_over_is_another() -> None:
     told = tracked(stopped(3, "a"), stopped(3 + QUIET_MINUTES + 1, "a"))
 
     assert 2 == len(set(told.incident_of))
 
 
-def test_the_client_is_named_that_explains_the_whole() -> None:
-    whole = anomaly(3, levels.API, "error_share", api_key=PRODUCE, value=0.3, expected=0.0)
-    part = {"client_id": "a", "value": 0.9, "expected": 0.0, "requests": 19}
-    of_a = anomaly(3, levels.SERIES, "error_share", api_key=PRODUCE, **part)
+def culprit(*rows: Any) -> str | None:
+    """The client of the only incident."""
+    [incident] = incidents(tracked(*rows))
+    return incident.worst.client_id
 
-    assert ("a", PRODUCE) == attrs.astuple(described([whole, of_a]))[4:2:-1]
-    assert None is described([whole, {**of_a, "requests": 9}]).client_id
+
+def test_the_client_is_named_that_makes_most_of_the_whole() -> None:
+    whole = more(3, levels.API, "error_share", 100, 1000, api_key=PRODUCE)
+    part = {"api_key": PRODUCE, "client_id": "a", "is_part": True}
+
+    assert "a" == culprit(whole, more(3, levels.SERIES, "error_share", 63, 200, **part))
+    assert None is culprit(whole, more(3, levels.SERIES, "error_share", 30, 200, **part))
+
+
+def test_a_large_client_is_no_culprit_of_what_all_have() -> None:
+    whole = more(3, levels.API, "error_share", 100, 1000, api_key=PRODUCE)
+    part = {"api_key": PRODUCE, "client_id": "a"}
+
+    assert None is culprit(whole, more(3, levels.SERIES, "error_share", 63, 600, **part))
+
+
+def test_the_client_whose_connections_closed_is_named() -> None:
+    place: dict[str, Any] = {"listener": "SSL", "reason": "PEER_CLOSED"}
+    whole = more(3, levels.CLOSED, "connections_closed", 460, 6, **place)
+    of_client = (3, levels.CLOSED_OF_CLIENT, "connections_closed", 454, 0)
+    part = more(*of_client, client_id="a", is_part=True, value=454.0, **place)
+
+    told = tracked(whole, part)
+
+    [incident] = incidents(told)
+    assert ("a", "PEER_CLOSED", 454.0) == (
+        *(incident.worst.client_id, incident.worst.reason, incident.worst.value),
+    )
+    assert 1 == incident.anomalies == len(told.incident_of)
+
+
+def test_what_many_apis_have_others_have_too() -> None:
+    """The Fetch of all clients is not reported, as a job makes it slow each quarter of an hour."""
+    place = {"listener": "SSL", "phase": "request_queue"}
+    apis = [more(3, levels.API, "broker_p50_us", 6e6, 999, api_key=n, **place) for n in (0, 2, 3)]
+    fetches = [
+        more(3, levels.SERIES, "broker_p50_us", 6e5, 99, api_key=FETCH, client_id=client, **place)
+        for client in "ab"
+    ]
+    only_client = [
+        more(3, level, "broker_p50_us", 6e4, 9, api_key=12, **place, **client)
+        for level, client in [(levels.API, {}), (levels.SERIES, {"client_id": "a"})]
+    ]
+
+    assert None is culprit(*apis, *fetches, *only_client)
 
 
 def test_what_is_affected_is_named_if_it_is_one() -> None:
     of_listener = [
-        anomaly(3, levels.API, "broker_p99_us", api_key=api, listener="SSL", phase="response_send")
+        more(3, levels.API, "broker_p99_us", 1e6, 9, api_key=api, listener="SSL", phase="local")
         for api in (FETCH, PRODUCE)
     ]
 
-    worst = described(of_listener)
+    [incident] = incidents(tracked(*of_listener))
 
-    assert (None, "SSL", "response_send") == (worst.api_key, worst.listener, worst.phase)
+    worst = incident.worst
+    assert (None, "SSL", "local") == (worst.api_key, worst.listener, worst.phase)
 
 
-def test_the_measure_is_named_that_says_most_of_the_cause() -> None:
+def test_the_cause_is_named_that_says_most() -> None:
     fewer = anomaly(3, levels.BROKER, score=-50.0)
-    failed = anomaly(3, levels.BROKER, "error_share", value=0.1, expected=0.0, score=6.0)
-    closed = anomaly(
-        3, levels.CLOSED, "connections_closed", listener="SSL", reason="AUTHENTICATION_FAILED"
+    failed = more(3, levels.BROKER, "error_share", 90, 900, score=6.0)
+    closed = more(
+        *(3, levels.CLOSED, "connections_closed", 90, 0),
+        listener="SSL",
+        reason="AUTHENTICATION_FAILED",
     )
 
-    worst = described([fewer, failed, closed])
+    [incident] = incidents(tracked(fewer, failed, closed))
 
+    worst = incident.worst
     assert ("error_share", "AUTHENTICATION_FAILED") == (worst.measure, worst.reason)
 
 

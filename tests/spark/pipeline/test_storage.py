@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
-from trionet.spark.pipeline._incidents import Incident, Worst
+from trionet.spark.pipeline._incidents import Incident
 from trionet.spark.pipeline._storage import Intake, JobState
 from trionet.spark.pipeline._watermark import BrokerTime
+from trionet.spark.pipeline.causes._causes import Cause, Worst
+from trionet.spark.pipeline.causes._culprits import Deviation
 
 MINUTE_US = 60_000_000
 WORST = Worst(
@@ -21,8 +23,15 @@ WORST = Worst(
     expected=0.0,
     score=9.0,
 )
-SCOPES = (("error_share", (0, "shop", None, None)),)
-INCIDENT = Incident(id="i", first=69, last=70, anomalies=2, worst=WORST, scopes=SCOPES)
+CAUSE = Cause(
+    first=69,
+    last=70,
+    last_whole=-1,
+    deviation=Deviation("error_share", is_more=True, client_id="shop"),
+    worst=WORST,
+    scopes=((0, "shop", None, None),),
+)
+INCIDENT = Incident(id="i", first=69, last=70, anomalies=2, causes=(CAUSE,))
 
 
 def test_a_minute_is_over_when_the_watermark_is_at_its_end() -> None:
@@ -67,10 +76,22 @@ def test_what_a_later_version_has_remembered_is_passed_over() -> None:
     state = JobState(batch=9, open_records=4, incidents=(INCIDENT,), intake=Intake(late=2))
     later = json.loads(state.to_json())
     [incident] = later["incidents"]
-    for each in (later, later["intake"], incident, incident["worst"]):
+    [cause] = incident["causes"]
+    parts = (cause, cause["worst"], cause["deviation"])
+    for each in (later, later["intake"], incident, *parts):
         each["learned"] = [1, 2]
 
     assert state == JobState.from_json(json.dumps(later))
+
+
+def test_an_incident_of_an_earlier_version_goes_on() -> None:
+    earlier = json.loads(JobState(incidents=(INCIDENT,)).to_json())
+    [incident] = earlier["incidents"]
+    [cause] = incident.pop("causes")
+    incident["worst"] = cause["worst"]
+    incident["scopes"] = [["error_share", cause["scopes"][0]]]
+
+    assert (INCIDENT,) == JobState.from_json(json.dumps(earlier)).incidents
 
 
 def test_late_records_are_among_those_that_were_read() -> None:

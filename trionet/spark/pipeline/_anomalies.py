@@ -17,6 +17,10 @@ A large distance alone is not worth a page. A deviation also needs
 * to be new: see :func:`recurs`. In the first hour, in which hourly jobs have not been seen yet,
   more of an increase is needed (``FIRST_HOUR``), and more requests are judged of the broker only.
 
+What a client does may explain the deviation of an API or of the whole broker without being one
+itself: a client may send as much more as it likes. The client that adds most to a deviation is
+found, too, with ``is_part``; see :mod:`._culprits`.
+
 The judgement of a minute depends on the signals before it, and not on micro-batches.
 """
 
@@ -91,6 +95,9 @@ _HOURLY_SLACK: Final = 2
 
 #: The standard deviation of a normal distribution, in median absolute deviations.
 _NORMAL: Final = 1.4826
+#: The mean time of a client's requests grows by this share at least if it is to explain anything.
+PART_TIME_MORE_MIN: Final = 0.5
+
 #: The number of values that are sorted at once, which bounds the memory of a task.
 _CELLS_MAX: Final = 2_000_000
 
@@ -98,7 +105,7 @@ _CELLS_MAX: Final = 2_000_000
 COLUMNS: Final = (
     "window bigint, level int, api_key int, client_id string, listener string, reason string,"
     " measure string, phase string, value double, expected double, spread double, score double,"
-    " minutes int, requests bigint"
+    " minutes int, excess double, base double, is_part boolean"
 )
 
 _KEYS: Final = ("level", "measure", "api_key", "client_id", "listener", "reason")
@@ -244,7 +251,10 @@ def rates(signals: Signals) -> Judged:
         with_requests = padded[:, TRAILING_MINUTES:-1] - padded[:, : -TRAILING_MINUTES - 1]
         is_steady = with_requests[:, signals.first :] >= STEADY_MIN * count
         found = is_less & (value <= CLIENT_LEFT_MAX * median) & is_steady
-    scale = 1.0 if signals.level in (levels.CLOSED, levels.CLIENTS) else 1 / 60
+        if signals.level == levels.CLOSED_OF_CLIENT:
+            found = np.zeros_like(is_less)
+    is_of_requests = signals.level not in (levels.CLOSED, levels.CLIENTS, levels.CLOSED_OF_CLIENT)
+    scale = 1 / 60 if is_of_requests else 1.0
     return Judged(found & is_judged, value * scale, median * scale, spread * scale, score)
 
 
@@ -266,6 +276,8 @@ def shares(signals: Signals, name: str) -> Judged:
         signals.figures[name], requests, out=np.zeros_like(requests), where=requests > 0
     )
     median, deviation, count = signals.trailing(share, requests > 0)
+    # A new client's first failures must not become what is usual of it.
+    median = np.where(count >= MINUTES_MIN, median, 0.0)
     value, records = share[:, signals.first :], signals.now("records")
     pooled = (signals.totals(name) + 1) / (signals.totals("requests") + 1000)
     noise = np.sqrt(np.maximum(pooled, median) / np.maximum(records, 1))
@@ -336,7 +348,10 @@ MEASURES: Final[dict[int, dict[str, Callable[[Signals], Judged]]]] = {
     levels.SERIES: {"requests_per_s": rates, "error_share": _failed, "broker_p50_us": _p50},
     levels.CLOSED: {"connections_closed": rates},
     levels.CLIENTS: {"clients": rates},
+    levels.CLOSED_OF_CLIENT: {"connections_closed": rates},
 }
+#: The measures that are numbers, not shares or times.
+NUMBERS: Final = frozenset({"requests_per_s", "connections_closed", "clients"})
 
 
 def recurs(values: Doubles, at: int, level: float, *, is_first_hour: bool = False) -> bool:
@@ -344,8 +359,9 @@ def recurs(values: Doubles, at: int, level: float, *, is_first_hour: bool = Fals
 
     It does if there was such a value at two of the last ``TIMES_LOOKED_AT`` times of a job that
     runs every ``PERIODS`` minutes, or at one of them while fewer hours are remembered, or at the
-    same time of the day before. There must be other values between them and now: an incident that
-    goes on is no job. In the first hour, one such value is enough.
+    same time of the day before. There must be other values between them and now, and for half of
+    the period: an incident that goes on, or went on, is no job. In the first hour, one such value
+    is enough.
 
     Args:
         values: the values of a signal, minute by minute.
@@ -354,18 +370,23 @@ def recurs(values: Doubles, at: int, level: float, *, is_first_hour: bool = Fals
         is_first_hour: whether jobs are still to be learned.
     """
     is_high = values[max(0, at - REMEMBERED_MINUTES + 1) : at] >= level
-    distance, lows = len(is_high) - np.flatnonzero(is_high), len(is_high) - np.flatnonzero(~is_high)
+    highs, lows = np.flatnonzero(is_high), np.flatnonzero(~is_high)
     # Those after the last low value belong to what is going on now.
-    earlier = distance[distance > lows[-1]] if len(lows) else distance[:0]
+    highs = highs[highs < lows[-1]] if len(lows) else highs[:0]
+    earlier = len(is_high) - highs
     if is_first_hour:
         return bool((earlier >= PERIODS[0] - 1).any())
     if (np.abs(earlier - _DAY) <= _HOURLY_SLACK).any():
         return True
+    run = np.cumsum(np.diff(highs, prepend=-2) > 1)
+    length = np.bincount(run)[run]
     for period in PERIODS:
         slack = 1 if period < TRAILING_MINUTES else _HOURLY_SLACK
         known = min(TIMES_LOOKED_AT, len(is_high) // period)
         times = period * np.arange(1, known + 1)
-        hits = (np.abs(earlier[:, None] - times) <= slack).any(axis=0).sum()
+        # What has lasted for longer was no run of such a job, and no two of them.
+        at_times = (np.abs(earlier[:, None] - times) <= slack) & (2 * length <= period)[:, None]
+        hits = min(at_times.any(axis=0).sum(), len(np.unique(run[at_times.any(axis=1)])))
         if hits >= (2 if known >= 4 else 1):
             return True
     return False
@@ -459,10 +480,17 @@ class AnomalyDetector:
     ) -> Iterator[Any]:
         row, column = np.nonzero(judged.found[:, 1:])
         column += 1
+        excess, base = _excess(measure, judged, signals)
         if signals.is_wide:
             places = zip(row.tolist(), column.tolist(), strict=True)
             is_new = [not _recurs(measure, judged, signals, *each) for each in places]
             row, column = row[is_new], column[is_new]
+            anomalies = len(row)
+        else:
+            anomalies = len(row)
+            its = batch.take(number_column(pa.int64(), first))
+            parts = _parts(measure, judged, signals, excess, base, its)
+            row, column = np.append(row, parts[0]), np.append(column, parts[1])
         if not len(row):
             return
         at = number_column(pa.int64(), first[row])
@@ -473,12 +501,77 @@ class AnomalyDetector:
             "measure": pa.repeat(pa.scalar(measure), length),
             "phase": pa.array(_phases(measure, signals, row, column), pa.string()),
             "minutes": pa.array(signals.minutes[column], pa.int32()),
-            "requests": pa.array(signals.now("requests")[row, column].astype(np.int64)),
+            "excess": number_column(pa.float64(), excess[row, column]),
+            "base": number_column(pa.float64(), base[row, column]),
+            "is_part": pa.array(np.arange(length) >= anomalies),
         }
         for name in ("value", "expected", "spread", "score"):
             columns[name] = number_column(pa.float64(), getattr(judged, name)[row, column])
         names = [each.split()[0] for each in COLUMNS.split(", ")]
         yield pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
+
+
+def _excess(measure: str, judged: Judged, signals: Signals) -> tuple[Doubles, Doubles]:
+    """Return how much is unusual, and of how much; both of a whole are the sums of its parts.
+
+    Medians and percentiles have no such sum, so a time is that of all requests together, above the
+    mean of the preceding hour. The base is the number of requests, or of what there usually is.
+    """
+    if measure in NUMBERS:
+        seconds = 60.0 if measure == "requests_per_s" else 1.0
+        return seconds * (judged.value - judged.expected), seconds * judged.expected
+    requests = signals.now("requests")
+    if not measure.startswith("broker_"):
+        return (judged.value - judged.expected) * requests, requests
+    now = sum((signals.now(f"{phase}_us") for phase in PHASES), np.zeros_like(requests))
+    return now - _usual_mean(signals) * requests, requests
+
+
+def _usual_mean(signals: Signals) -> Doubles:
+    usual = sum((signals.totals(f"{phase}_us") for phase in PHASES), np.zeros(()))
+    found: Doubles = usual / np.maximum(signals.totals("requests"), 1)
+    return found
+
+
+def _parts(
+    measure: str,
+    judged: Judged,
+    signals: Signals,
+    excess: Doubles,
+    base: Doubles,
+    keys: Any,
+) -> tuple[Numbers, Numbers]:
+    """Return, of what is no anomaly, the rows and columns that add most to those of their whole.
+
+    Only the greatest in each direction of each whole and minute: no other one can make most of it.
+    """
+    if measure.startswith("broker_"):
+        usual = np.maximum(_usual_mean(signals), 1.0)
+        is_unusual = excess >= PART_TIME_MORE_MIN * usual * base
+        is_unusual &= signals.now("records") >= P50_RECORDS_MIN
+        # How long the requests of a new client usually take is not known.
+        is_unusual &= signals.totals("records") >= MINUTES_MIN * P50_RECORDS_MIN
+    else:
+        is_unusual = np.abs(judged.score) >= SCORE_MIN
+        if measure in NUMBERS:
+            is_unusual &= np.abs(excess) >= CLOSED_MORE_MIN
+        else:
+            is_unusual &= (judged.score > 0) & (excess >= FAILED_MIN)
+    row, column = np.nonzero(is_unusual[:, 1:] & ~judged.found[:, 1:])
+    column += 1
+    each = excess[row, column]
+    # Of equal ones the first by name, so that it makes no difference which of them are together.
+    at = number_column(pa.int64(), np.ascontiguousarray(row))
+    names = keys["client_id"].fill_null("").take(at).to_numpy(zero_copy_only=False)
+    order = np.lexsort((names, -np.abs(each)))
+    row, column, each = row[order], column[order], each[order]
+    of_whole = [
+        keys["api_key"].to_numpy(),
+        *(keys[n].fill_null("") for n in ("listener", "reason")),
+    ]
+    wholes = Groups.by(of_whole).of_row
+    _, first = np.unique(np.stack([wholes[row], column, each > 0]), axis=1, return_index=True)
+    return row[first], column[first]
 
 
 def _recurs(measure: str, judged: Judged, signals: Signals, row: int, column: int) -> bool:
@@ -487,7 +580,7 @@ def _recurs(measure: str, judged: Judged, signals: Signals, row: int, column: in
     if value <= expected:
         return False
     figures = signals.figures
-    if measure in ("requests_per_s", "connections_closed", "clients"):
+    if measure in NUMBERS:
         scale = figures["requests"][row, signals.first + column] / value
         values = figures["requests"][row]
     elif measure.endswith("_share"):

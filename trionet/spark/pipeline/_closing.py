@@ -204,8 +204,7 @@ class WindowCloser:
         if found:
             yield self._write(ANOMALIES_TABLE, self._rows(found, anomalies.ROWS, ANOMALIES_TABLE))
         if changed := list(changes(self._tracker.rows)):
-            named = [{**each, "api": _api(each["api_key"])} for each in changed]
-            yield self._write(INCIDENTS_TABLE, self._rows(named, incidents.ROWS, INCIDENTS_TABLE))
+            yield self._write(INCIDENTS_TABLE, self._rows(changed, incidents.ROWS, INCIDENTS_TABLE))
         if self._outputs.objectives:
             yield self._write(OBJECTIVES_TABLE, self._burn_rates(known))
         yield self._write(WINDOWS_TABLE, self._windows())
@@ -249,9 +248,10 @@ class WindowCloser:
         # In an order that does not depend on which task has found what.
         found = sorted((each.asDict() for each in rows), key=anomalies.order)
         self._tracker.add(windows, found)
+        reported = (each for each in found if not each["is_part"])
         return [
             {**each, "api": _api(each["api_key"]), "incident": incident}
-            for each, incident in zip(found, self._tracker.incident_of, strict=True)
+            for each, incident in zip(reported, self._tracker.incident_of, strict=True)
         ]
 
     def _burn_rates(self, known: DataFrame) -> DataFrame:

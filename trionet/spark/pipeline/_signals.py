@@ -2,8 +2,8 @@
 
 A fault may be visible only in a sum (a storm of new clients, each with few requests) or only in a
 part (one client that stops). So requests are added up over the whole broker, each listener, each
-API, and each client, besides the single series. Closed connections are counted by reason, and
-clients by their ids.
+API, and each client, besides the single series. Closed connections are counted by reason, with and
+without their clients, and clients by their ids.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ CLIENTS: Final = 6
 #: The requests of an objective, which is the reason; ``failed`` counts the bad ones. They are
 #: counted by :mod:`._objectives`, and no anomalies are looked for.
 OBJECTIVE: Final = 7
+#: Closed connections of a client and listener, by reason.
+CLOSED_OF_CLIENT: Final = 8
 
 #: The columns that identify a signal of each level. The others are ``ALL_APIS``, or null.
 SCOPES: Final[Mapping[int, Sequence[str]]] = {
@@ -42,6 +44,7 @@ SCOPES: Final[Mapping[int, Sequence[str]]] = {
     SERIES: ("api_key", "client_id", "listener"),
     CLOSED: ("listener", "reason"),
     CLIENTS: (),
+    CLOSED_OF_CLIENT: ("client_id", "listener", "reason"),
 }
 #: The levels with few signals, whose hours and days are remembered.
 WIDE: Final = (BROKER, LISTENER, API, CLOSED, CLIENTS)
@@ -82,10 +85,13 @@ def signals(batches: Iterable[Any]) -> Iterator[Any]:
         yield _of_clients(requests)
     closes = whole.filter(pa.array(kinds == CLOSES))
     if closes.num_rows:
-        groups = Groups.by([closes["window"].to_numpy(), closes["listener"], closes["reason"]])
         place = SUMS[CLOSES].index("connections")
-        count = groups.sums(matrix(closes["sums"], len(SUMS[CLOSES]))[:, place : place + 1])
-        yield _rows(CLOSED, closes, groups.first, {"records": count[:, 0], "requests": count[:, 0]})
+        connections = matrix(closes["sums"], len(SUMS[CLOSES]))[:, place : place + 1]
+        for level in (CLOSED, CLOSED_OF_CLIENT):
+            columns = (closes[name] for name in SCOPES[level])
+            groups = Groups.by([closes["window"].to_numpy(), *columns])
+            count = groups.sums(connections)[:, 0]
+            yield _rows(level, closes, groups.first, {"records": count, "requests": count})
 
 
 def _of_requests(batch: Any) -> Iterator[Any]:

@@ -23,10 +23,11 @@ from trionet.errors import ConfigError
 
 from ._anomalies import REMEMBERED_MINUTES, TRAILING_MINUTES
 from ._fold import MINUTE_US
-from ._incidents import Incident, known_fields
+from ._incidents import Incident
 from ._objectives import REMEMBERED_MINUTES as OBJECTIVE_MINUTES
-from ._signals import CLIENT, OBJECTIVE, SERIES, WIDE
+from ._signals import CLIENT, CLOSED_OF_CLIENT, OBJECTIVE, SERIES, WIDE
 from ._watermark import BrokerTime
+from .causes._causes import known_fields
 
 
 @attrs.frozen(kw_only=True)
@@ -129,7 +130,7 @@ class JobState:
 #: How many minutes the signals of each level are remembered, up to the last one closed. That one is
 #: judged again, with the hour before it, when the next one is.
 KEPT: Final[Mapping[int, int]] = {
-    **dict.fromkeys((CLIENT, SERIES), TRAILING_MINUTES + 1),
+    **dict.fromkeys((CLIENT, SERIES, CLOSED_OF_CLIENT), TRAILING_MINUTES + 1),
     **dict.fromkeys(WIDE, REMEMBERED_MINUTES),
     OBJECTIVE: OBJECTIVE_MINUTES,
 }

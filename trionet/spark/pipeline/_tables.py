@@ -165,7 +165,7 @@ INCIDENTS_TABLE: Final = Table(
         **_same("incident", "state"),
         **{name: f"timestamp_seconds({name} * 60)" for name in ("start", "end", "worst")},
         **_same("measure", "phase", "api_key", "api", "client_id", "listener", "reason"),
-        **_same("value", "expected", "score", "anomalies"),
+        **_same("value", "expected", "score", "anomalies", "causes"),
     },
     times=frozenset({"start", "end", "worst"}),
 )
