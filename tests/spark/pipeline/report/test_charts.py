@@ -28,6 +28,7 @@ from trionet.spark.pipeline.report._charts import (
     time_ticks,
 )
 from trionet.spark.pipeline.report._figures import Bins, Heat
+from trionet.spark.pipeline.report._sections import count, duration, rate
 
 AXIS_START = datetime(2026, 3, 1, 22, 7, tzinfo=UTC)
 
@@ -53,6 +54,37 @@ def test_a_linear_axis_has_room_for_the_largest(largest: float) -> None:
 
     assert 0.49 <= scale.place(largest) <= 1 + 1e-6
     assert len(scale.ticks()) <= 8
+
+
+@given(st.integers(0, 10**12))
+def test_no_two_values_of_an_axis_of_counts_are_written_alike(largest: int) -> None:
+    drawing = stacked_columns("Errors", FOUR, [Series("a", [float(largest)] * 4)], count)
+
+    labels = values_of_axis(drawing)
+    assert len(labels) == len(set(labels))
+
+
+def test_an_axis_of_few_counts_has_no_halves() -> None:
+    drawing = stacked_columns("Errors", FOUR, [Series("a", [0.0, 2.0, 1.0, 0.0])], count)
+
+    assert ["0", "1", "2"] == values_of_axis(drawing)
+
+
+@given(st.floats(1e-9, 1e12))
+def test_no_two_values_of_an_axis_of_rates_are_written_alike(largest: float) -> None:
+    drawing = lines("Rate", FOUR, [Series("a", [largest] * 4)], rate)
+
+    labels = values_of_axis(drawing)
+    assert len(labels) == len(set(labels))
+
+
+@given(st.floats(1, 1e14), st.floats(1, 1e14))
+def test_no_two_values_of_an_axis_of_times_are_written_alike(one: float, another: float) -> None:
+    series = [Series("a", [one, another, one, another])]
+    drawing = lines("Time", FOUR, series, duration, is_logarithmic=True)
+
+    labels = values_of_axis(drawing)
+    assert len(labels) == len(set(labels))
 
 
 def test_a_logarithmic_axis_names_powers_of_ten() -> None:
@@ -112,6 +144,10 @@ def floats(element: Element, *names: str) -> list[float]:
 
 def texts(drawing: Element) -> list[str]:
     return [each.text or "" for each in drawing.iter("text")]
+
+
+def values_of_axis(drawing: Element) -> list[str]:
+    return [each.text or "" for each in drawing.iter("text") if each.get("class") == "end"]
 
 
 def test_a_line_goes_through_the_middle_of_each_bin_at_the_height_of_its_value() -> None:

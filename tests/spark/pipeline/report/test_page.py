@@ -30,6 +30,8 @@ class Reader(HTMLParser):
         self.open: list[str] = []
         self.tags: list[tuple[str, dict[str, Any]]] = []
         self.texts: list[str] = []
+        self.cells: list[tuple[str, dict[str, Any]]] = []
+        self.cell_texts: list[str] = []
         self.feed(text)
         self.close()
 
@@ -37,12 +39,17 @@ class Reader(HTMLParser):
         self.tags.append((tag, dict(attributes)))
         if tag not in EMPTY:
             self.open.append(tag)
+        if tag in {"th", "td"}:
+            self.cells.append((tag, dict(attributes)))
+            self.cell_texts.append("")
 
     def handle_endtag(self, tag: str) -> None:
         assert tag == self.open.pop()
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
+        if self.open and self.open[-1] in {"th", "td"}:
+            self.cell_texts[-1] += data
 
 
 TEXT = page(report_of(sample()), 10, NOW)
@@ -114,6 +121,28 @@ def test_a_page_has_the_tables_too() -> None:
         "Anomalies",
     } <= (set(PAGE.texts))
     assert "1,025" in PAGE.texts
+
+
+def test_incidents_come_first_of_all_tables_and_before_the_charts() -> None:
+    titles = [
+        text for text in PAGE.texts if text in {"Incidents", "Over time", "APIs", "Anomalies"}
+    ]
+
+    # "Incidents" and "Anomalies" are also rows of the overview.
+    assert ["Incidents", "Anomalies", "Incidents", "Over time", "APIs", "Anomalies"] == titles
+
+
+def test_dates_and_numbers_stay_on_one_line_and_words_are_not_broken() -> None:
+    whole_lines = [
+        text
+        for (tag, attributes), text in zip(PAGE.cells, PAGE.cell_texts, strict=True)
+        if tag == "td" and attributes.get("class") in {"number", "time"}
+    ]
+
+    assert ".number,.time{white-space:nowrap}" in STYLE
+    assert {"2026-03-01 12:02 UTC", "9.00 ms"} <= set(whole_lines)
+    # "anywhere" lets a column be as narrow as one character.
+    assert "overflow-wrap:anywhere" not in STYLE.partition("table{")[2]
 
 
 def test_more_apis_than_colours_are_reported_together() -> None:

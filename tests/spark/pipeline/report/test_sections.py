@@ -32,6 +32,7 @@ from trionet.spark.pipeline.report._terminal import divided, write
         (count(1_234_567), "1.23 M"),
         (count(2_500_000_000), "2.50 G"),
         (rate(0), "0.0/s"),
+        (rate(0.000_28), "0.00028/s"),
         (rate(0.25), "0.250/s"),
         (rate(12.34), "12.3/s"),
         (rate(20_000), "20,000/s"),
@@ -102,6 +103,22 @@ def text_of(top: int = 10, file: io.StringIO | None = None) -> str:
 )
 def test_a_report_says(line: str) -> None:
     assert line in [" ".join(each.split()) for each in text_of().splitlines()]
+
+
+def test_incidents_come_before_the_other_tables() -> None:
+    titles = ("Incidents", "APIs", "Phases", "Objectives", "Top talkers", "Anomalies")
+    found = [each for line in text_of().splitlines() if (each := line.rstrip()) in titles]
+
+    assert list(titles) == found
+
+
+def test_a_date_is_on_one_line_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "90")
+
+    text = re.sub(r"\x1b\[[\d;]*m", "", text_of(file=Terminal()))
+    incidents = text.partition("\nIncidents ")[2].partition("\nAPIs ")[0]
+
+    assert 2 == len(re.findall(r"^2026-03-01 12:0\d UTC ", incidents, re.MULTILINE))
 
 
 @pytest.mark.parametrize("file", [io.StringIO, Terminal])

@@ -79,8 +79,9 @@ class Linear:
     step: float
 
     @classmethod
-    def over(cls, largest: float) -> Linear:
-        step = _round_up((largest or 1.0) / _TICKS)
+    def over(cls, largest: float, step_min: float = 0.0) -> Linear:
+        """Return the axis for values up to ``largest``, with steps of at least ``step_min``."""
+        step = max(_round_up((largest or 1.0) / _TICKS), step_min)
         return cls(step * math.ceil((largest or 1.0) / step - 1e-9), step)
 
     def place(self, value: float) -> float:
@@ -210,9 +211,9 @@ def stacked_columns(
     *,
     marks: Iterable[Mark] = (),
 ) -> Element:
-    """Draw a column per bin, with the values of all series stacked."""
+    """Draw a column per bin, with the values of all series, which are counts, stacked."""
     sums = [sum(each.values[n] or 0 for each in series) for n in range(bins.count)]
-    scale = Linear.over(max(sums, default=0))
+    scale = Linear.over(max(sums, default=0), step_min=1)
     drawing = _frame(title, bins, scale, format_)
     gap = 1 if _PLOT_WIDTH / bins.count > 4 else 0
     for n in range(bins.count):

@@ -103,9 +103,9 @@ table{{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nu
 th,td{{padding:.2rem .7rem .2rem 0;text-align:left;vertical-align:top;
 border-bottom:1px solid var(--line)}}
 th{{color:var(--faint);font-weight:600}}
-td{{max-width:24rem;overflow-wrap:anywhere}}
-.wide td:not(.number){{min-width:5rem}}
-.number{{text-align:right;white-space:nowrap}}
+td{{max-width:24rem;overflow-wrap:break-word}}
+.number{{text-align:right}}
+.number,.time{{white-space:nowrap}}
 {"".join(map(_series_style, range(SERIES)))}
 @media print{{body{{max-width:none}}figure,tr{{break-inside:avoid}}}}
 """.strip()
@@ -116,6 +116,8 @@ BARS_MAX: Final = 20
 #: The maximum number of anomalies in the tooltip of a mark.
 _TOOLTIP_MAX: Final = 5
 _OTHERS: Final = "others"
+#: The classes of columns, by the mark at the end of their headings.
+_CLASSES: Final = {">": "number", "|": "time"}
 
 
 def page(report: Report, top: int, made_at: datetime) -> str:
@@ -140,16 +142,20 @@ def page(report: Report, top: int, made_at: datetime) -> str:
         node("title", title),
         node("style", STYLE),
     )
-    body = node("body", node("h1", title), *_figures(report))
-    for section in sections(report, top):
+    incidents, *others = sections(report, top)
+    body = node("body", node("h1", title), _overview(report), *_table(incidents), *_charts(report))
+    for section in others:
         append(body, *_table(section))
     append(body, node("p", f"Written by trionet pipeline report at {format_time(made_at)}."))
     return text_of(node("html", head, body, lang="en"))
 
 
-def _figures(report: Report) -> Iterator[Element]:
+def _overview(report: Report) -> Element:
     rows = [node("tr", node("th", name), node("td", text)) for name, text in overview(report)]
-    yield node("div", node("table", *rows), class_="wide")
+    return node("div", node("table", *rows), class_="wide")
+
+
+def _charts(report: Report) -> Iterator[Element]:
     line, marks = report.timeline, _marks(report)
     rates = {
         name: [value / seconds for value, seconds in zip(values, line.seconds, strict=True)]
@@ -231,8 +237,8 @@ def _table(section: Section) -> Iterator[Element]:
     if not section.rows:
         yield node("p", section.placeholder)
         return
-    classes = ["number" if heading.endswith(">") else "" for heading in section.headings]
-    head = _row("th", [heading.removesuffix(">") for heading in section.headings], classes)
+    classes = [_CLASSES.get(heading[-1], "") for heading in section.headings]
+    head = _row("th", [heading.rstrip(">|") for heading in section.headings], classes)
     rows = [_row("td", row, classes) for row in section.rows]
     yield node("div", node("table", node("thead", head), node("tbody", *rows)), class_="wide")
     if section.note:

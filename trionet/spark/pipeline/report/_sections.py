@@ -43,6 +43,8 @@ def rate(value: float) -> str:
     """Format a rate per second."""
     if value >= 1_000_000:
         return f"{_scaled(value, _COUNTS)}/s"
+    if 0 < value < 0.01:
+        return f"{value:.2g}/s"
     digits = 0 if value >= 100 else 1 if value >= 1 or not value else 3
     return f"{value:,.{digits}f}/s"
 
@@ -119,7 +121,8 @@ class Section:
 
     Attributes:
         title: the title above the table.
-        headings: the column headings; a trailing ``>`` marks a column of right-aligned numbers.
+        headings: the column headings; a trailing ``>`` marks a column of right-aligned numbers, and
+            a trailing ``|`` one of times. Neither is wrapped.
         rows: the rows, as sanitized text.
         note: a note below the table.
         placeholder: the text shown if there are no rows.
@@ -214,15 +217,15 @@ def _clocks(report: Report) -> str:
 
 
 def sections(report: Report, top: int) -> Sequence[Section]:
-    """Return all tables, in the order of the report.
+    """Return all tables, in the order of the report: incidents, APIs, and then the others.
 
     Args:
         report: the report.
         top: the maximum number of rows per table.
     """
     return [
-        _apis(report),
         _incidents(report, top),
+        _apis(report),
         *([_objectives(report)] if report.objectives else []),
         _talkers(report),
         _errors(report, top),
@@ -305,7 +308,7 @@ def _error(error: Error) -> str:
 
 def _incidents(report: Report, top: int) -> Section:
     columns: list[tuple[str, Callable[[Incident], str]]] = [
-        ("start", lambda each: format_time(each.start)),
+        ("start|", lambda each: format_time(each.start)),
         ("minutes>", lambda each: count((each.end - each.start).total_seconds() / 60)),
         ("what", lambda each: measure(each.measure)[0]),
         ("was>", lambda each: measure(each.measure)[1](each.value)),
@@ -384,7 +387,7 @@ def _quotas(report: Report) -> Section:
 
 def _anomalies(report: Report, top: int) -> Section:
     columns: list[tuple[str, Callable[[Anomaly], str]]] = [
-        ("minute", lambda each: format_time(each.window)),
+        ("minute|", lambda each: format_time(each.window)),
         ("what", lambda each: measure(each.measure)[0]),
         ("was>", lambda each: measure(each.measure)[1](each.value)),
         ("expected>", lambda each: measure(each.measure)[1](each.expected)),

@@ -42,7 +42,8 @@ def write(report: Report, top: int, file: IO[str]) -> None:
 
 def _parts(report: Report, top: int, *, is_ascii: bool) -> Iterator[RenderableType]:
     yield _grid(overview(report))
-    apis, *others = sections(report, top)
+    incidents, apis, *others = sections(report, top)
+    yield _table(incidents)
     yield _table(apis)
     if report.apis:
         yield _phases(report, _ASCII_GLYPHS if is_ascii else _GLYPHS)
@@ -63,11 +64,10 @@ def _table(section: Section) -> RenderableType:
         return Group(title, Text(section.placeholder))
     table = Table(title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in section.headings:
-        is_number = heading.endswith(">")
         table.add_column(
-            Text(heading.removesuffix(">")),
-            justify="right" if is_number else "left",
-            no_wrap=is_number,
+            Text(heading.rstrip(">|")),
+            justify="right" if heading.endswith(">") else "left",
+            no_wrap=heading.endswith((">", "|")),
             overflow="fold",
         )
     for row in section.rows:
