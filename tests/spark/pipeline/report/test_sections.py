@@ -61,8 +61,9 @@ def test_a_number_is_written_with_three_digits_and_its_unit(written: str, expect
 
 
 def test_a_round_number_can_do_without_its_zeros() -> None:
-    written = ("10.0 ms", "1.00/s", "1.50 s", "100 kB", "2,000/s")
-    assert ["10 ms", "1/s", "1.50 s", "100 kB", "2,000/s"] == [rounded(each) for each in written]
+    written = ("10.0 ms", "1.00/s", "1.50 s", "0.500/s", "0.050/s", "100 kB", "2,000/s")
+    expected = ["10 ms", "1/s", "1.5 s", "0.5/s", "0.05/s", "100 kB", "2,000/s"]
+    assert expected == [rounded(each) for each in written]
 
 
 @given(st.floats(0, 1e16))

@@ -103,7 +103,8 @@ table{{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nu
 th,td{{padding:.2rem .7rem .2rem 0;text-align:left;vertical-align:top;
 border-bottom:1px solid var(--line)}}
 th{{color:var(--faint);font-weight:600}}
-td{{max-width:24rem;overflow-wrap:break-word}}
+td{{max-width:14rem;overflow-wrap:break-word}}
+.overview td{{max-width:40rem}}
 .number{{text-align:right}}
 .number,.time{{white-space:nowrap}}
 {"".join(map(_series_style, range(SERIES)))}
@@ -152,7 +153,7 @@ def page(report: Report, top: int, made_at: datetime) -> str:
 
 def _overview(report: Report) -> Element:
     rows = [node("tr", node("th", name), node("td", text)) for name, text in overview(report)]
-    return node("div", node("table", *rows), class_="wide")
+    return node("div", node("table", *rows, class_="overview"), class_="wide")
 
 
 def _charts(report: Report) -> Iterator[Element]:

@@ -29,7 +29,7 @@ _TIMES: Final = (
     ("h", 3600e6, 47.95),
     ("d", 86400e6, math.inf),
 )
-_ZEROS: Final = re.compile(r"\.0+(?!\d)")
+_ZEROS: Final = re.compile(r"\.0+(?!\d)|(?<=\.)(\d*?[1-9])0+(?!\d)")
 #: Shown in place of an undefined value.
 NOTHING: Final = "-"
 
@@ -72,8 +72,8 @@ def duration(microseconds: float | None) -> str:
 
 
 def rounded(text: str) -> str:
-    """Remove trailing zeros from a formatted number: ``10.0 ms`` becomes ``10 ms``."""
-    return _ZEROS.sub("", text)
+    """Remove the last zeros of a fraction: ``10.0 ms`` becomes ``10 ms``."""
+    return _ZEROS.sub(r"\1", text)
 
 
 def _scaled(value: float, units: tuple[str, ...]) -> str:
