@@ -62,6 +62,34 @@ def test_reading_options_needs_neither_spark_nor_arrow() -> None:
 
 
 @pytest.mark.slow
+def test_reading_topics_by_name_needs_no_engine_for_patterns_and_no_member_of_a_group() -> None:
+    """Spark starts three processes for a first query, one after another."""
+    pytest.importorskip("pyspark")
+    program = "import sys, trionet.spark.source._readers, trionet.spark.source._range_reader"
+
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\nprint(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    modules = set(done.stdout.split())
+    assert "trionet.spark._topic_pattern" in modules
+    assert [] == [
+        each
+        for each in modules
+        if each.startswith(
+            (
+                "trionet._util.patterns._java",
+                "trionet.client.consumer.assignors.",
+                "trionet.client.consumer.coordinator.",
+            )
+        )
+    ]
+
+
+@pytest.mark.slow
 def test_planning_and_committing_a_write_needs_nothing_that_only_a_task_needs() -> None:
     """Spark starts a process for each: pandas alone, which pyarrow imports, takes it 0.3 s."""
     pytest.importorskip("pyspark")

@@ -1,19 +1,23 @@
 """The principal of a peer, and the mapping from certificate names to principal names.
 
 (Kafka: KafkaPrincipal, SslPrincipalMapper, DefaultKafkaPrincipalBuilder.)
+
+The engine for regular expressions is imported for a mapping with rules: clients have none.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from .._util.patterns._java_pattern import JavaPattern
-from .._util.patterns._program import Slots, Steps, TooManyStepsError
 from ..errors import AuthenticationError, ConfigError
+
+if TYPE_CHECKING:
+    from .._util.patterns._java_pattern import JavaPattern
+    from .._util.patterns._program import Slots, Steps
 
 USER = "User"
 
@@ -108,6 +112,8 @@ class PrincipalMapping:
             AuthenticationError: no rule matches (Kafka: NoMatchingRule), or the rules need too many
                 steps for the name.
         """
+        from .._util.patterns._program import Steps, TooManyStepsError
+
         steps = Steps(self.steps_max)
         try:
             for rule in self._rules:
@@ -190,6 +196,8 @@ def _parse(rule: str, rules: str) -> _Rule | None:
         )
     if found["default"] is not None:
         return None
+    from .._util.patterns._java_pattern import JavaPattern
+
     try:
         pattern = JavaPattern(found["pattern"])
     except ValueError as error:

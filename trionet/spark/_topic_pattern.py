@@ -1,16 +1,20 @@
 """The regular expressions of ``subscribePattern``, which are Java's, as in the connector. Pure.
 
 Topics may be named by strangers, so a name is matched in a bounded number of steps.
+
+The engine is imported for a query with a pattern only: a query without is planned and read in three
+new processes.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from .._util.patterns._java_pattern import JavaPattern
-from .._util.patterns._program import Steps, TooManyStepsError
 from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .._util.patterns._java_pattern import JavaPattern
 
 STATES_MAX: Final = 100_000
 """How large an expression may be: enough for an alternative for each of thousands of topics."""
@@ -47,6 +51,8 @@ def is_found(pattern: str, topic: str) -> bool:
     Raises:
         ConfigError: the match takes too many steps.
     """
+    from .._util.patterns._program import Steps, TooManyStepsError
+
     try:
         return next(_compiled(pattern).find_all(topic, Steps(STEPS_MAX)), None) is not None
     except TooManyStepsError:
@@ -58,4 +64,6 @@ def is_found(pattern: str, topic: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _compiled(pattern: str) -> JavaPattern:
+    from .._util.patterns._java_pattern import JavaPattern
+
     return JavaPattern(pattern, ignored_flags=_IGNORED_FLAGS, states_max=STATES_MAX, is_ascii=True)

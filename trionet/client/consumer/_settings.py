@@ -1,13 +1,16 @@
 """Consumer settings, and their conversion from Kafka's configuration keys, with consistency checks.
 
 (Kafka: ConsumerConfig, KafkaConsumer's constructor, Heartbeat.)
+
+What only the member of a group needs is imported for one: Spark's source reads without a group, in
+new processes, whose imports a query waits for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -19,16 +22,12 @@ from ..config._keys import CONSUMER_KEYS
 from ..network._connections import RESPONSE_LIMIT
 from ..network._open_client import ClientSettings
 from ..security._settings import TokenProvider
-from .assignors import (
-    Assignor,
-    CooperativeStickyAssignor,
-    RangeAssignor,
-    RoundRobinAssignor,
-    StickyAssignor,
-)
-from .coordinator._classic_member import GroupSettings
 from .fetch._settings import FetchSettings
 from .state._reset_strategy import LATEST, ResetStrategy
+
+if TYPE_CHECKING:
+    from .assignors import Assignor
+    from .coordinator._classic_member import GroupSettings
 
 #: The maximum number of in-flight requests per node (as in Kafka's ConsumerNetworkClient).
 IN_FLIGHT_MAX = 100
@@ -67,23 +66,6 @@ class ConsumerSettings:
 _FETCH_OVERHEAD_BYTES: Final = 512
 
 _STRATEGY: Final = "partition.assignment.strategy"
-_ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            RangeAssignor(),
-            RoundRobinAssignor(),
-            StickyAssignor(),
-            CooperativeStickyAssignor(),
-        )
-    }
-)
-_OF_JAVA: Final = MappingProxyType(
-    {
-        f"org.apache.kafka.clients.consumer.{type(each).__name__}": each
-        for each in _ASSIGNORS.values()
-    }
-)
 
 
 def consumer_settings(
@@ -152,6 +134,8 @@ def _group_settings(config: ClientConfig, own: Mapping[str, Assignor]) -> GroupS
     if group_id is None:
         _check_without_group(config)
         return None
+    from .coordinator._classic_member import GroupSettings
+
     _check_group(config)
     auto_commit = config.flag("enable.auto.commit")
     return GroupSettings(
@@ -204,6 +188,8 @@ def _by_name(
         if not is_strategy or value is None or isinstance(value, str):
             yield name, value
             continue
+        from .assignors import Assignor
+
         each_or_all = value if isinstance(value, list | tuple) else [value]
         names: list[object] = []
         for each in each_or_all:
@@ -213,15 +199,32 @@ def _by_name(
         yield name, names
 
 
+@cache
+def _of_kafka() -> Mapping[str, Assignor]:
+    """Return the assignors of Kafka by their name."""
+    from .assignors import (
+        CooperativeStickyAssignor,
+        RangeAssignor,
+        RoundRobinAssignor,
+        StickyAssignor,
+    )
+
+    assignors = RangeAssignor(), RoundRobinAssignor(), StickyAssignor(), CooperativeStickyAssignor()
+    return {each.name: each for each in assignors}
+
+
 def _assignors(config: ClientConfig, own: Mapping[str, Assignor]) -> Iterator[Assignor]:
-    known = {**_OF_JAVA, **_ASSIGNORS, **own}
+    of_kafka = _of_kafka()
+    package = "org.apache.kafka.clients.consumer"
+    of_java = {f"{package}.{type(each).__name__}": each for each in of_kafka.values()}
+    known = {**of_java, **of_kafka, **own}
     names = config.names(_STRATEGY)
     if not names:
-        raise ConfigError(f"{_STRATEGY} must name an assignor; allowed: {', '.join(_ASSIGNORS)}")
+        raise ConfigError(f"{_STRATEGY} must name an assignor; allowed: {', '.join(of_kafka)}")
     for name in dict.fromkeys(names):
         if name not in known:
             raise ConfigError(
-                f"{_STRATEGY} = {name!r}: unknown assignor; allowed: {', '.join(_ASSIGNORS)},"
+                f"{_STRATEGY} = {name!r}: unknown assignor; allowed: {', '.join(of_kafka)},"
                 " their Java class names, or a custom assignor"
             )
         yield known[name]
