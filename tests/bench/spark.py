@@ -53,7 +53,7 @@ class Case:
         sides: who takes part.
         is_alone: each side has a session of its own.
         partitions: of the topic.
-        is_keyed, has_headers, codec, has_unix_sockets: see `Task`.
+        is_keyed, has_headers, codec, batch_bytes, has_unix_sockets: see `Task`.
     """
 
     work: str
@@ -65,12 +65,14 @@ class Case:
     is_keyed: bool = False
     has_headers: bool = False
     codec: str = "none"
+    batch_bytes: int = 0
     has_unix_sockets: bool = False
 
     @property
     def is_filled_by_spark(self) -> bool:
-        """The program that fills topics has neither headers nor codecs."""
-        return self.work == "read" and (self.has_headers or self.codec != "none")
+        """The program that fills topics has neither headers nor codecs, and fills one partition."""
+        is_other = self.has_headers or self.codec != "none" or self.partitions > 1
+        return self.work == "read" and is_other
 
 
 CASES = {
@@ -78,6 +80,9 @@ CASES = {
     "read 100 B, Unix sockets": Case("read", 100, 1_500_000, has_unix_sockets=True),
     "read 1 KB": Case("read", 1024, 300_000),
     "read 100 B, headers": Case("read", 100, 500_000, has_headers=True),
+    "read 100 B, batches of 1 MB, 2 partitions": Case(
+        "read", 100, 5_000_000, partitions=2, batch_bytes=1_000_000
+    ),
     "read 100 B, gzip": Case("read", 100, 500_000, codec="gzip"),
     "write 100 B": Case("write", 100, 400_000),
     "write 100 B, keyed, 4 partitions": Case("write", 100, 400_000, partitions=4, is_keyed=True),
@@ -144,6 +149,7 @@ def _task(broker: Broker, case: Case, sides: Sequence[str], options: Options) ->
             case.is_keyed,
             case.has_headers,
             case.codec,
+            case.batch_bytes,
             case.has_unix_sockets,
         )
         if case.is_filled_by_spark:

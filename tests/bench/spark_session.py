@@ -30,6 +30,8 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+#: So that batches are full.
+LINGER_MS = 1000
 WARM_UP_ACTIONS = 2
 TIMED_ACTIONS = 3
 #: Of each side; the first is not counted, in which the JVM still compiles.
@@ -83,6 +85,9 @@ def saved(spark: SparkSession, task: Task, side: str, topic: str) -> Callable[[]
     rows = spark.range(task.rows).selectExpr(*columns)
     writer = rows.write.format(FORMATS[side]).mode("append").option("topic", topic)
     writer = writer.option("kafka.compression.type", task.codec)
+    if task.batch_bytes:
+        writer = writer.option("kafka.batch.size", task.batch_bytes)
+        writer = writer.option("kafka.linger.ms", LINGER_MS)
     return writer.option("kafka.bootstrap.servers", task.bootstrap).save
 
 

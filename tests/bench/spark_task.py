@@ -27,6 +27,7 @@ class Task:
         is_keyed: records have keys, of which each is in a few records.
         has_headers: records have two headers each.
         codec: of the batches.
+        batch_bytes: of a batch, at most, where Spark fills the topic; 0 for the producer's default.
         has_unix_sockets: Spark and its Python workers are connected by them, and not by TCP.
     """
 
@@ -38,6 +39,7 @@ class Task:
     is_keyed: bool = False
     has_headers: bool = False
     codec: str = "none"
+    batch_bytes: int = 0
     has_unix_sockets: bool = False
 
     def as_text(self) -> str:
