@@ -81,7 +81,7 @@ def test_a_wheel_brings_the_command_and_the_pytest_plugin(wheel: zipfile.Path) -
     entry_points.read_string((metadata(wheel) / "entry_points.txt").read_text("utf-8"))
 
     scripts = {
-        "trionet": "trionet.cli.main:main",
+        "trionet": "trionet.__main__:main",
         "trionet-spark-python": "trionet.spark._worker_python:main",
     }
     assert scripts == dict(entry_points["console_scripts"])

@@ -1,8 +1,16 @@
-"""Implements ``python -m trionet``, which runs the ``trionet`` command."""
+"""Implements ``python -m trionet`` and the script ``trionet``, which run the command."""
 
 import sys
 
-from trionet.cli.main import main
+
+def main() -> int:
+    """Run the command, and return its exit status: 130 also if Ctrl-C interrupts the imports."""
+    try:
+        from trionet.cli.main import main as run
+    except KeyboardInterrupt:
+        return 130
+    return run()
+
 
 if __name__ == "__main__":
     sys.exit(main())

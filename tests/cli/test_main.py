@@ -70,3 +70,22 @@ def test_the_package_is_the_command_too() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert f"{VERSION}\n" == done.stdout
+
+
+def test_ctrl_c_while_the_command_is_imported_is_quiet() -> None:
+    program = (
+        "import sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'trionet.cli.main':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from trionet.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert (130, "", "") == (done.returncode, done.stdout, done.stderr)
