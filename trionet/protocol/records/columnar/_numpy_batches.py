@@ -222,4 +222,4 @@ def _one_by_one(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) ->
     found: list[int] = []
     for start, end, count in zip(starts.tolist(), ends.tolist(), counts.tolist(), strict=True):
         found += read_to_end(read, end, data, start, count)
-    return np.array(found, np.int64)
+    return np.fromiter(found, np.int64, len(found))  # faster than np.array for a list
