@@ -124,7 +124,7 @@ def test_a_wrong_setting_is_exit_status_2(
 
 @pytest.fixture
 def events() -> list[object]:
-    """A micro-batch that has told of minutes, one that has not, and the end."""
+    """A micro-batch before a minute is over, one that has told of minutes, one not, and the end."""
     pytest.importorskip("pyspark")
     from trionet.spark.pipeline._batches import BatchResult
     from trionet.spark.pipeline._job import BatchDone, JobDone
@@ -134,13 +134,14 @@ def events() -> list[object]:
     windows = {29_923_190: 700, 29_923_191: 500}
     return [
         "waiting for the topic requests",
-        BatchDone(BatchResult(4, intake, windows, 29_923_192, ahead={2: 59}), 17),
-        BatchDone(BatchResult(5, Intake(requests_read=5), {}, 29_923_192), 0),
+        BatchDone(BatchResult(3, Intake(requests_read=9), {}, 0), 4, 9, 0),
+        BatchDone(BatchResult(4, intake, windows, 29_923_192, ahead={2: 59}), 17, 1220, 2),
+        BatchDone(BatchResult(5, Intake(requests_read=5), {}, 29_923_192), 0, 1225, 2),
         JobDone(intake, 2, 40, is_stopped=True),
     ]
 
 
-def test_each_batch_of_finished_minutes_is_a_line(
+def test_each_batch_of_finished_minutes_is_a_line_and_those_before_the_first(
     events: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for event in events:
@@ -150,6 +151,7 @@ def test_each_batch_of_finished_minutes_is_a_line(
     span = "2026-11-22 23:50 to 2026-11-22 23:51, 2 minutes"
     assert [
         "waiting for the topic requests",
+        "no minute finished yet: 9 records read, lag 4 records",
         f"{span}: 1,200 requests, lag 17 records{apart}",
         "stopped: 1,211 records read, 2 minutes finished, 40 records in unfinished minutes" + apart,
     ] == [line.removeprefix("trionet pipeline: ") for line in capsys.readouterr().err.splitlines()]
@@ -159,7 +161,7 @@ def test_scripts_get_json(events: list[object], capsys: pytest.CaptureFixture[st
     for event in events:
         print_event(event, as_json=True)  # type: ignore[arg-type]
 
-    first, second, end = map(json.loads, capsys.readouterr().out.splitlines())
+    _, first, second, end = map(json.loads, capsys.readouterr().out.splitlines())
     assert {"2026-11-22T23:50:00Z": 700, "2026-11-22T23:51:00Z": 500} == first["windows"]
     assert (17, 2, 1, 1211) == (first["lag"], first["late"], first["malformed"], first["records"])
     assert (7, {"2": 59}) == (first["old"], first["clocks_ahead"])

@@ -31,6 +31,7 @@ from .terminal._output import stdout
 if TYPE_CHECKING:
     from trionet.spark.pipeline._batches import BatchResult
     from trionet.spark.pipeline._job import BatchDone, Event, JobDone
+    from trionet.spark.pipeline._session import Stop
     from trionet.spark.pipeline._storage import Intake
     from trionet.spark.pipeline.report._figures import Report
 
@@ -192,7 +193,15 @@ _MASTER: Final = option(
     "its end. SIGTERM or Ctrl-C stops the job; when restarted, it resumes where it stopped.",
 )
 def _run_job(arguments: Namespace) -> int:
-    check_environment()
+    from trionet.spark.pipeline._session import Stop
+
+    with Stop.on_signals() as stop:  # PySpark takes a second to import
+        check_environment()
+        _run_until(stop, arguments)
+    return 0
+
+
+def _run_until(stop: Stop, arguments: Namespace) -> None:
     from trionet.spark.pipeline._job import run_job
     from trionet.spark.pipeline._objectives import Objective
     from trionet.spark.pipeline._settings import JobSettings, split
@@ -222,10 +231,10 @@ def _run_job(arguments: Namespace) -> int:
     with logging_to_stderr(arguments, holds=True):
         run_job(
             settings,
+            stop,
             partial(print_event, as_json=arguments.json),
             partial(connect, address="--bootstrap-server"),
         )
-    return 0
 
 
 #: The descriptions of records that are not counted in any minute.
@@ -269,6 +278,10 @@ def _lines(event: Event) -> list[str]:
         requests = sum(result.windows.values())
         lag = counted(event.lag, "record")
         return [f"{_span(result)}: {counted(requests, 'request')}, lag {lag}{excluded}"]
+    if not event.windows:
+        read = counted(event.records, "record")
+        lag = counted(event.lag, "record")
+        return [f"no minute finished yet: {read} read, lag {lag}{excluded}"]
     return [f"micro-batch {result.batch}{excluded}"] if excluded else []
 
 

@@ -69,6 +69,20 @@ async def test_a_job_that_waits_can_be_stopped() -> None:
         assert not await prepare_topics(job, is_asked_to_stop, lambda _: None)
 
 
+async def test_a_job_that_has_no_broker_yet_can_be_stopped(autojump_clock: Any) -> None:
+    async def never_connected(_admin: trionet.Admin) -> None:
+        await trio.sleep_forever()
+
+    def is_stopped() -> bool:
+        return trio.current_time() >= 3
+
+    job = settings(bootstrap_servers="10.0.0.9:9092")
+    network = trionet.testing.MemoryNetwork()
+    assert not await prepare_topics(job, is_stopped, nothing, never_connected, network=network)
+
+    assert 3 == pytest.approx(trio.current_time(), abs=0.2)
+
+
 async def test_what_is_there_of_a_topic_that_is_not_cannot_be_read() -> None:
     async with trionet.open_broker() as broker:
         job = settings(bootstrap_servers=broker.bootstrap_servers, available_now=True)

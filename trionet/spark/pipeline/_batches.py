@@ -42,6 +42,10 @@ logger = get_logger(__name__)
 _MINUTES_PER_HOUR: Final = 60
 
 
+class StoppedError(Exception):
+    """Raised in the streaming query, to end it, when the job is asked to stop."""
+
+
 @attrs.frozen
 class BatchResult:
     """The result of a micro-batch.
@@ -71,6 +75,9 @@ class BatchProcessor:
 
     Attributes:
         results: the results of the micro-batches of this run, keyed by their number.
+        is_closed: set this so that no further micro-batch is begun.
+        is_abandoned: set this so that the micro-batch in progress ends after its current step.
+        has_refused: whether a micro-batch was not begun for that.
     """
 
     def __init__(
@@ -81,11 +88,20 @@ class BatchProcessor:
         self._age_max_us = age_max_us
         self._tidied_hour: int | None = None
         self.results: dict[int, BatchResult] = {}
+        self.is_closed = self.is_abandoned = self.has_refused = False
 
     def __call__(self, records: DataFrame, number: int) -> None:
-        """Process a micro-batch."""
+        """Process a micro-batch.
+
+        Raises:
+            StoppedError: the job is asked to stop.
+        """
+        if self.is_closed:
+            self.has_refused = True
+            raise StoppedError
         for _ in self.steps(records, number):
-            pass
+            if self.is_abandoned and number not in self.results:
+                raise StoppedError
 
     def steps(self, records: DataFrame, number: int) -> Generator[str, None, None]:
         """Process a micro-batch step by step, yielding the name of each completed step.

@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import ConfigError, TrionetError
@@ -35,18 +37,53 @@ _REAP_SECONDS: Final = 1.0
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 
 
+class Stop:
+    """A request to stop.
+
+    Attributes:
+        is_requested: whether a signal has requested it.
+    """
+
+    def __init__(self) -> None:
+        self.is_requested = False
+
+    @classmethod
+    @contextmanager
+    def on_signals(cls) -> Iterator[Stop]:
+        """Take SIGINT and SIGTERM for a request to stop, for the duration of a block.
+
+        Neither interrupts what runs: Spark cannot be interrupted at any point of its start.
+        """
+        stop = cls()
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, stop._request) for number in numbers}
+        try:
+            yield stop
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _request(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_requested = True
+
+
 class SparkError(TrionetError):
     """Raised when Spark cannot be started, or fails."""
 
 
 @contextmanager
-def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+def open_session(
+    name: str, master: str, settings: Mapping[str, str], *, keeps_handlers: bool = False
+) -> Iterator[SparkSession]:
     """Open a Spark session for the duration of a block.
 
     Args:
         name: the name of the Spark application.
         master: the Spark master.
         settings: the configuration of Spark.
+        keeps_handlers: whether the process keeps its handler of SIGINT. PySpark replaces it by one
+            that raises KeyboardInterrupt wherever the main thread is, also between a request to the
+            JVM and its response.
 
     Raises:
         ConfigError: the master is invalid.
@@ -57,7 +94,12 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
 
     check_master(master)
     try:
-        session = _session(name, master, settings)
+        if keeps_handlers:
+            # PySpark installs its handler only if it is started by the main thread.
+            with ThreadPoolExecutor(1) as threads:
+                session = threads.submit(_session, name, master, settings).result()
+        else:
+            session = _session(name, master, settings)
         try:
             yield session
         finally:
