@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from trionet.errors import ConfigError
 from trionet.spark import TrionetDataSource
+from trionet.spark._catalog_table import without_options
 from trionet.spark._client_options import warn_once
 from trionet.spark._data_source import row_type
 from trionet.spark.source._readers import BatchReader, StreamReader
@@ -52,6 +53,15 @@ def test_an_option_of_a_query_precedes_that_of_its_table() -> None:
     assert isinstance(reader, BatchReader)
     assert isinstance(expected, BatchReader)
     assert expected._options == pickle.loads(pickle.dumps(reader))._options
+
+
+def test_a_table_that_is_written_to_takes_text_and_bytes() -> None:
+    """Spark casts both to strings, but no text to bytes; see the tests of tables in Spark."""
+    assert row_type(include_headers=False, is_written=True) == without_options(stored(WRITTEN))
+    assert {"key": "string", "value": "string", "topic": "string"} == {
+        each.name: each.dataType.simpleString() for each in stored(WRITTEN).fields[:3]
+    }
+    assert row_type(include_headers=False) == without_options(stored(READ))
 
 
 def test_rows_are_inserted_with_the_options_of_a_table() -> None:

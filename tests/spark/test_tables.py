@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from trionet.testing._threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "read-topics-in-spark.md"
 _INSERT = "INSERT INTO {} (key, value) VALUES (binary('k'), binary('{}'))"
 
 
@@ -63,20 +65,68 @@ def test_a_table_is_read_and_written_to(
     assert 13 == spark.read.parquet(copy).count()
 
 
-def test_rows_of_a_table_go_to_the_topic_of_another_or_nowhere(
+def test_text_and_bytes_are_inserted_as_they_are_typed(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str
+) -> None:
+    written = create(spark, kafka, topic)
+    before = len(kafka.records(topic))
+
+    spark.sql(f"INSERT INTO {written} (key, value) SELECT 'k', 'v'")
+    spark.sql(f"INSERT INTO {written} (key, value) VALUES ('k', 'w'), (null, null)")
+    spark.sql(f"INSERT INTO {written} BY NAME SELECT 7 AS value")
+    spark.sql("SELECT 'k' key, 'x' value").writeTo(written).append()
+    spark.sql(f"INSERT INTO {written} (key, value) SELECT X'00FF', X'FFFE0041C328'")
+
+    found = [(each.key, each.value) for each in kafka.records(topic)[before:]]
+    bytes_alone = (b"\x00\xff", b"\xff\xfe\x00A\xc3(")
+    assert [
+        *((b"k", b"v"), (b"k", b"w"), (None, None), (None, b"7"), (b"k", b"x"), bytes_alone)
+    ] == found
+
+
+def test_what_spark_does_not_ask_a_sink_it_refuses_in_its_own_words(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str
+) -> None:
+    """Those of the page, which says what to do."""
+    written = create(spark, kafka, topic)
+    page = PAGE.read_text("utf-8")
+    row = spark.sql("SELECT 'k' key, 'v' value")
+    writer = row.write.format("trionet").option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+
+    def partitioned() -> None:
+        writer.option("topic", topic).partitionBy("key").mode("append").save()
+
+    for attempt, words in (
+        (lambda: spark.sql(f"TRUNCATE TABLE {written}"), "Table does not support truncates"),
+        (lambda: spark.sql(f"DELETE FROM {written}"), "deletes"),
+        (
+            lambda: spark.sql(f"ANALYZE TABLE {topic} COMPUTE STATISTICS"),
+            "ANALYZE TABLE is not supported for v2 tables",
+        ),
+        (partitioned, "The provided partitioning or clustering columns do not match"),
+        (lambda: row.write.insertInto(written), "NOT_ENOUGH_DATA_COLUMNS"),
+    ):
+        assert f"`{words}" in page
+        with pytest.raises(PySparkException, match=words):
+            attempt()
+    with pytest.raises(PySparkException, match=r"cannot be overwritten.*INSERT INTO"):
+        spark.sql(f"INSERT OVERWRITE {written} (value) SELECT 'v'")
+    options = spark.table(topic).schema["key"].metadata["trionet.options"]
+    assert topic == json.loads(options)["subscribe"]
+
+
+def test_rows_of_a_table_go_to_the_topic_of_another(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, tmp_path: Path
 ) -> None:
-    """A writer is given the columns of the query; all of a table's keep its metadata."""
+    """A writer is given the columns of the query, which are not those of the table."""
     create(spark, kafka, topic)
     other = create(spark, kafka, f"{topic}_2")
     copy = str(tmp_path / "copy")
     spark.table(topic).write.parquet(copy)
 
     for every in (f"TABLE {topic}", f"SELECT * FROM parquet.`{copy}`"):
-        with pytest.raises(PySparkException, match="come from a table that is read"):
-            spark.sql(f"INSERT INTO {other} {every}")
-    with pytest.raises(PySparkException, match="come from a table that is read"):
-        spark.table(topic).writeTo(other).append()
+        spark.sql(f"INSERT INTO {other} {every}")
+    spark.table(topic).writeTo(other).append()
     forgotten = spark.table(topic).write.format("trionet").option("topic", topic)
     with pytest.raises(PySparkException, match=r"bootstrap\.servers' must be specified for a sink"):
         forgotten.mode("append").save()
@@ -84,7 +134,7 @@ def test_rows_of_a_table_go_to_the_topic_of_another_or_nowhere(
     spark.table(topic).where("offset = 8").select("value").writeTo(other).append()
 
     assert [*"0123456789"] == texts(kafka, topic)
-    assert [*"0123456789", "9", "8"] == texts(kafka, f"{topic}_2")
+    assert [*"0123456789" * 4, "9", "8"] == texts(kafka, f"{topic}_2")
 
 
 def test_a_table_is_made_by_the_catalog(

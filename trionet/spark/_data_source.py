@@ -28,7 +28,6 @@ from pyspark.sql.types import (
 )
 
 from ..errors import ConfigError, TrionetError
-from ._sentence_first import sentence_first
 
 if TYPE_CHECKING:
     from ._options import SourceOptions
@@ -49,7 +48,6 @@ class TrionetDataSource(DataSource):
         """Return the data source's name for ``format``."""
         return "trionet"
 
-    @sentence_first()
     def schema(self) -> StructType:
         """Check the options, and return the columns. Spark calls this on each ``load()``.
 
@@ -67,9 +65,12 @@ class TrionetDataSource(DataSource):
         from ._catalog_table import with_options
         from ._options import table_options
 
-        if "topic" not in texts:
+        is_written = "topic" in texts
+        if not is_written:
             self._source_options_of_any_kind()
-        columns = row_type(include_headers=texts.flag("includeHeaders", False))
+        columns = row_type(
+            include_headers=texts.flag("includeHeaders", False), is_written=is_written
+        )
         return with_options(columns, table_options(texts))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -95,7 +96,6 @@ class TrionetDataSource(DataSource):
         except TrionetError as error:
             return InvalidStreamReader(error)
 
-    @sentence_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer for a batch query.
 
@@ -107,7 +107,6 @@ class TrionetDataSource(DataSource):
 
         return BatchWriter(options_of_sink(self.options, schema), schema, overwrite=overwrite)
 
-    @sentence_first()
     def streamWriter(  # noqa: N802
         self,
         schema: StructType,
@@ -157,15 +156,19 @@ def _check_no_user_schema(schema: StructType, options: SourceOptions) -> None:
         )
 
 
-def row_type(*, include_headers: bool) -> StructType:
-    """Return the columns of the source, all nullable.
+def row_type(*, include_headers: bool, is_written: bool = False) -> StructType:
+    """Return the columns of the source, or of a table that is written to, all nullable.
 
     Args:
         include_headers: whether to add the ``headers`` column.
+        is_written: whether they are those of a table that is written to. Its keys and values are
+            strings, to which Spark casts text and bytes in SQL, the latter as they are; it does
+            not cast text to bytes.
     """
+    content: DataType = StringType() if is_written else BinaryType()
     columns: list[tuple[str, DataType]] = [
-        ("key", BinaryType()),
-        ("value", BinaryType()),
+        ("key", content),
+        ("value", content),
         ("topic", StringType()),
         ("partition", IntegerType()),
         ("offset", LongType()),

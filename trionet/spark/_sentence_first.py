@@ -3,6 +3,9 @@
 Spark shows an error of a Python process as the text of its traceback, in which the sentence that
 says what to change is the last line, with lines of Spark after it. A traceback begins with the
 causes of its error, so the error gets one more at the very beginning: itself, which has no frames.
+
+This serves the process that plans a stream. In its other processes PySpark removes the causes,
+unless ``spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled`` is false.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from ..._util._logging import get_logger
 from ...errors import TrionetError
-from .._sentence_first import sentence_first
 from ._messages import TaskId, TaskPrepared, summary
 from ._writers import checked
 
@@ -40,10 +39,8 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         """Write the rows of one task, without committing them; called on an executor."""
         from ._transactional import write_transaction
 
-        with sentence_first():
-            return write_transaction(self._options, TaskId.current(), iterator)
+        return write_transaction(self._options, TaskId.current(), iterator)
 
-    @sentence_first()
     def commit(
         self,
         messages: Sequence[WriterCommitMessage | None],
@@ -70,7 +67,6 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         host().call(commit_micro_batch, self._options, batchId, prepared)
         logger.info("batch %d: %s", batchId, summary(messages))
 
-    @sentence_first()
     def abort(
         self,
         messages: Sequence[WriterCommitMessage | None],

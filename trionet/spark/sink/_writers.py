@@ -19,7 +19,6 @@ from pyspark.sql.datasource import (
 from ..._util._logging import get_logger
 from ...errors import ConfigError
 from .._options import SinkOptions
-from .._sentence_first import sentence_first
 from ._messages import TaskWritten, summary
 from ._schema import SinkColumnsError, check_columns
 
@@ -60,7 +59,7 @@ class BatchWriter(DataSourceArrowWriter):
         if overwrite:
             raise SinkColumnsError(
                 "save mode overwrite not allowed for trionet: topics cannot be overwritten; use"
-                ' mode("append")'
+                ' mode("append"), or INSERT INTO'
             )
         self._options = checked(options, schema)
         if self._options.is_exactly_once:
@@ -74,8 +73,7 @@ class BatchWriter(DataSourceArrowWriter):
         """Write the rows of one task; called on an executor."""
         from ._task import write_task
 
-        with sentence_first():
-            return write_task(self._options, iterator)
+        return write_task(self._options, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Log the records written; called on the driver when all tasks have succeeded."""
@@ -104,8 +102,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Write the rows of one task; called on an executor."""
         from ._task import write_task
 
-        with sentence_first():
-            return write_task(self._options, iterator)
+        return write_task(self._options, iterator)
 
     def commit(
         self,

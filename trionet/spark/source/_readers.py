@@ -283,7 +283,6 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
-    @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """Return one partition per task, with its range of offsets."""
         reader = OffsetReader(self._options)
@@ -294,8 +293,7 @@ class BatchReader(DataSourceReader):
         """Read the records of one range; called in a task."""
         from ._range_reader import read_partition
 
-        with sentence_first():
-            yield from read_partition(self._options, partition)
+        return read_partition(self._options, partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -368,8 +366,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read the records of one range; called in a task."""
         from ._range_reader import read_partition
 
-        with sentence_first():
-            yield from read_partition(self._options, partition)
+        return read_partition(self._options, partition)
 
     def commit(self, end: PlainOffsets) -> None:
         """Do nothing: Spark stores the offsets, so none are committed to the cluster."""
