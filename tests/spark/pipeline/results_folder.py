@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from trionet.spark.pipeline._incidents import ROWS as INCIDENT_ROWS
 from trionet.spark.pipeline._partials import PHASES
 from trionet.spark.pipeline.histogram import BUCKETS_MAX, bucket
 
@@ -33,6 +34,7 @@ _TYPES = {
     "alert": pa.string(),
     "cells": pa.list_(pa.int32()),
     "counts": pa.list_(pa.int64()),
+    "causes": INCIDENT_ROWS.field("causes").type,
 }
 #: In other tables, ``end`` is how a request ended.
 _TIMES_OF_INCIDENTS = dict.fromkeys(("start", "end", "worst"), pa.timestamp("us", tz="UTC"))
@@ -158,8 +160,18 @@ def incident(window: datetime, state: str, start: datetime, **fields: Any) -> An
         "expected": 0.0,
         "score": 9.0,
         "anomalies": 3,
+        "causes": [cause(start), cause(start, measure="requests_per_s", score=-7.0)],
         **fields,
     }
+
+
+def cause(start: datetime, **fields: Any) -> Any:
+    """A cause of an incident."""
+    begin, end = (f"{each:%Y-%m-%dT%H:%M:%SZ}" for each in (start, start + timedelta(minutes=2)))
+    names = {"api_key": 0, "api": "Produce", "client_id": "shop", "listener": None, "reason": None}
+    numbers = {"value": 0.5, "expected": 0.0, "score": 9.0}
+    times = {"start": begin, "end": end, "worst": begin}
+    return {**times, "measure": "error_share", "phase": None, **names, **numbers, **fields}
 
 
 def objective(window: datetime, bad: int, alert: str | None) -> Any:

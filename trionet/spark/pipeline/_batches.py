@@ -11,8 +11,8 @@ state of the job. So each step is idempotent instead:
   attempts.
 * The input of the micro-batch is kept until the next micro-batch.
 
-When all of it is written, readers may see the results (:mod:`.results._cuts`), so that from then on they
-are not written again.
+When all of it is written, readers may see the results (:mod:`.results._cuts`), so that from then on
+they are not written again.
 
 Only the topic may contain a row twice, with the same key and the same value, so that compaction
 removes the duplicate. There would be none if foreachBatch could write exactly once; see

@@ -18,6 +18,7 @@ from trionet.spark.pipeline.report._sections import (
     duration,
     rate,
     rounded,
+    sections,
     share,
     size,
 )
@@ -158,6 +159,17 @@ def test_what_is_not_there_is_said() -> None:
 
     for said in ("No errors.", "No connections were closed.", "No client was throttled."):
         assert said in file.getvalue()
+
+
+def test_all_causes_of_an_incident_are_named_with_their_times() -> None:
+    report = report_of(sample())
+
+    [incidents] = [each for each in sections(report, 10) if each.title == "Incidents"]
+    rows = [dict(zip(incidents.headings, row, strict=True)) for row in incidents.rows]
+    assert {"request rate, Produce, shop, 12:08 to 12:10"} <= {row["with"] for row in rows}
+    said = json.loads(document(report))["incidents"][0]["causes"]
+    assert ["error_share", "requests_per_s"] == [cause["measure"] for cause in said]
+    assert {"2026-03-01T12:08:00Z"} == {cause["start"] for cause in said}
 
 
 def test_an_encoding_without_blocks_has_other_bars() -> None:

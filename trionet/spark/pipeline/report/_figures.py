@@ -203,8 +203,26 @@ class Anomaly:
 
 
 @attrs.frozen
+class Cause:
+    """One of the causes of an incident, with its own time; None if it is not limited to one."""
+
+    start: datetime
+    end: datetime
+    worst: datetime
+    measure: str
+    phase: str | None
+    api: str | None
+    client_id: str | None
+    listener: str | None
+    reason: str | None
+    value: float
+    expected: float
+    score: float
+
+
+@attrs.frozen
 class Incident:
-    """Anomalies of one cause, described by the worst minute; None if it is not limited to one."""
+    """Anomalies of one fault, described by the cause that says most, and all its causes."""
 
     incident: str
     state: str
@@ -221,6 +239,7 @@ class Incident:
     expected: float
     score: float
     anomalies: int
+    causes: Sequence[Cause]
 
 
 @attrs.frozen

@@ -24,6 +24,7 @@ from ._figures import (
     Anomaly,
     Api,
     Bins,
+    Cause,
     Close,
     Error,
     Heat,
@@ -291,8 +292,15 @@ def _anomaly(row: Row) -> Anomaly:
 
 def _incident(row: Row) -> Incident:
     times = {name: EPOCH + row[name] * MICROSECOND for name in ("start", "end", "worst")}
-    names = (each.name for each in attrs.fields(Incident) if each.name not in times)
-    return Incident(**times, **{name: row[name] for name in names})
+    causes = [_cause(each) for each in row["causes"] or ()]  # none of an earlier version
+    names = (each.name for each in attrs.fields(Incident) if each.name not in (*times, "causes"))
+    return Incident(**times, **{name: row[name] for name in names}, causes=causes)
+
+
+def _cause(row: Any) -> Cause:
+    values = {each.name: row[each.name] for each in attrs.fields(Cause)}
+    times = {name: datetime.fromisoformat(values[name]) for name in ("start", "end", "worst")}
+    return Cause(**{**values, **times})
 
 
 def _objective(row: Row) -> Objective:

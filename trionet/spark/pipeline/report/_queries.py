@@ -50,7 +50,7 @@ ANOMALY_ORDER: Final = ("at", *KEYS, "measure")
 INCIDENT_TIMES: Final = ("start", "end", "worst")
 INCIDENT_COLUMNS: Final = (
     *("incident", "state", *INCIDENT_TIMES, "measure", "phase", "api", "reason"),
-    *("value", "expected", "score", "anomalies"),
+    *("value", "expected", "score", "anomalies", "causes"),
 )
 INTAKE_COUNTS: Final = ("late", "malformed", "newer", "ahead", "old")
 

@@ -14,7 +14,19 @@ from typing import Final, TypeVar
 import attrs
 
 from ...._util._text import printable
-from ._figures import SHARES, Anomaly, Api, Close, Error, Incident, Objective, Quota, Report, Talker
+from ._figures import (
+    SHARES,
+    Anomaly,
+    Api,
+    Cause,
+    Close,
+    Error,
+    Incident,
+    Objective,
+    Quota,
+    Report,
+    Talker,
+)
 from ._folding import error_name
 from ._inputs import format_time
 
@@ -319,11 +331,28 @@ def _incidents(report: Report, top: int) -> Section:
         ("listener", lambda each: limited(each.listener)),
         ("closed", lambda each: printable(each.reason or "")),
         ("state", lambda each: each.state),
+        ("with", _other_causes),
     ]
     note = "The worst minute of each, and what all of it has in common; the latest first. "
     note += _and_more(len(report.incidents), top)
     rows = report.incidents[:top]
     return _section("Incidents", columns, rows, note=note, placeholder="No incidents.")
+
+
+def _other_causes(incident: Incident) -> str:
+    """Name the causes that do not describe the incident, with their own times."""
+    described = (incident.worst, incident.measure, incident.score)
+    others = [
+        each for each in incident.causes if (each.worst, each.measure, each.score) != described
+    ]
+    return "; ".join(map(_cause, others))
+
+
+def _cause(cause: Cause) -> str:
+    limits = (PARTS.get(cause.phase or ""), cause.api, cause.client_id, cause.listener)
+    texts = (measure(cause.measure)[0], *limits, cause.reason)
+    what = ", ".join(printable(each) for each in texts if each)
+    return f"{what}, {cause.start:%H:%M} to {cause.end:%H:%M}"
 
 
 def _objectives(report: Report) -> Section:
