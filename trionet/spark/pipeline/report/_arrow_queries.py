@@ -54,7 +54,7 @@ _ARROW: Final = {
 }
 
 #: The size of the files up to which Arrow reads a directory: all rows are in memory then.
-BYTES_MAX: Final = 128 * 1024 * 1024
+BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 def is_small(folder: str, requested: TimeRange) -> bool:
