@@ -46,7 +46,7 @@ REASONS: Final[Mapping[str, str]] = {
     'one word for all partitions of a topic, as `{"topicA":"earliest"}`': (
         "works here; the connector refuses it"
     ),
-    "blanks around a number, a truth value or `startingOffsetsByTimestampStrategy`": (
+    "blanks around a number, a boolean or `startingOffsetsByTimestampStrategy`": (
         "are passed over; the connector refuses them in its own options"
     ),
     "a limit below 0": "an error at the start, where the connector reports a loss of data",

@@ -3,8 +3,8 @@
 A task writes its rows in a transaction of its own and *prepares* it (KIP-939): all rows are
 acknowledged, and ``read_committed`` shows none of them yet. Only the driver ends the transaction
 (:mod:`._micro_batch`). Each attempt of a task has a transactional id of its own, so that a retried
-or speculative attempt does not fence the one that Spark chooses. Spark numbers attempts from 0
-again when it runs a stage again, whose first attempts may still be running; it does not tell Python
+or speculative attempt does not fence the one that Spark chooses. When Spark runs a stage again, it
+numbers attempts from 0 again, while the first ones may still be running, and Python does not learn
 which run of the stage it is. So an attempt leaves an id with an open transaction alone, and takes
 another one.
 
