@@ -275,6 +275,27 @@ def test_tables_of_before_a_column_was_there_are_read(
     assert 0 == report.traffic.phase_us["remote"]
 
 
+def test_a_folder_without_all_columns_of_later_versions_is_read(
+    engine: SparkSession | None, tmp_path: Path
+) -> None:
+    read = intake(minute(0), late=3)
+    begun = incident(minute(0), "open", minute(0))
+    for row, later in (
+        (read, ("old", "ahead_node_id", "ahead_minutes")),
+        (begun, ("causes",)),
+    ):
+        for name in later:
+            del row[name]
+    write_results(
+        tmp_path, requests=[requests(minute(0), [1000])], intake=[read], incidents=[begun]
+    )
+
+    report = make_report(engine, str(tmp_path), EVERYTHING, NOBODY_ELSE, 10, NOW)
+
+    assert (3, 0, {}) == (report.intake.late, report.intake.old, report.clocks_ahead)
+    assert [[]] == [each.causes for each in report.incidents]
+
+
 def test_minutes_of_many_days_are_one_report(engine: SparkSession | None, tmp_path: Path) -> None:
     days = [minute(60 * 24 * day) for day in range(5)]
     write_results(tmp_path, requests=[requests(day, [1000] * 3) for day in days])

@@ -188,6 +188,10 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 
 
+#: What all versions of the pipeline have written, in each table of which a report reads it.
+_ALWAYS: Final = frozenset({"window", "records"})
+
+
 def missing_columns(
     folder: str, table: str, wanted: Collection[str], found: Collection[str]
 ) -> Mapping[str, str]:
@@ -196,11 +200,10 @@ def missing_columns(
     Another version of the pipeline may have written all of them. Those columns are null.
 
     Raises:
-        ConfigError: the table lacks the window or all others, so no pipeline has written it.
+        ConfigError: the table lacks a column of all versions, so no pipeline has written it.
     """
     missing = sorted(set(wanted) - set(found))
-    others = set(wanted) - {"window", "day"}
-    if "window" in missing or others <= set(missing):
+    if not _ALWAYS.isdisjoint(missing):
         raise ConfigError(
             f"--folder {folder}: table {table} was not written by the pipeline; missing columns:"
             f" {', '.join(missing)}"
@@ -208,6 +211,7 @@ def missing_columns(
     return {name: _TYPES.get(name, "bigint") for name in missing}
 
 
+#: How often a report is begun, at most.
 READS_MAX: Final = 5
 
 
