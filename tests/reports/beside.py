@@ -28,6 +28,7 @@ from support.spark_python import spark_python
 from trionet.protocol.request_log import LoggedRequest, encode
 from trionet.spark.pipeline.report._arrow_queries import ArrowResults
 from trionet.spark.pipeline.report._inputs import Filters, TimeRange
+from trionet.spark.pipeline.report._queries import INTAKE_COUNTS
 from trionet.spark.pipeline.report._report import make_report
 from trionet.spark.pipeline.results._cuts import CUTS, Cut
 
@@ -176,7 +177,7 @@ class SparkJob(Job):
             return 0 if rows is None else int(pc.sum(rows[column]).as_py() or 0)
 
         opened = found.table("intake", ("open_records",))
-        lost = sum(total("intake", name) for name in ("late", "malformed", "newer", "ahead"))
+        lost = sum(total("intake", name) for name in INTAKE_COUNTS)
         last = max(zip(opened["at"].to_pylist(), opened["open_records"].to_pylist(), strict=True))
         in_windows = total("windows", "records") + total("windows", "connections")
         report = make_report(None, str(self.results), TimeRange(), Filters(), 10, NOW)

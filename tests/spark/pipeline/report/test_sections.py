@@ -166,7 +166,7 @@ def test_all_causes_of_an_incident_are_named_with_their_times() -> None:
 
     [incidents] = [each for each in sections(report, 10) if each.title == "Incidents"]
     rows = [dict(zip(incidents.headings, row, strict=True)) for row in incidents.rows]
-    assert {"request rate, Produce, shop, 12:08 to 12:10"} <= {row["with"] for row in rows}
+    assert {"request rate, Produce, shop, 12:08 to 12:10"} <= {row["other causes"] for row in rows}
     said = json.loads(document(report))["incidents"][0]["causes"]
     assert ["error_share", "requests_per_s"] == [cause["measure"] for cause in said]
     assert {"2026-03-01T12:08:00Z"} == {cause["start"] for cause in said}

@@ -222,7 +222,10 @@ class Cause:
 
 @attrs.frozen
 class Incident:
-    """Anomalies of one fault, described by the cause that says most, and all its causes."""
+    """Anomalies of one fault: the cause that says most, with None for what is not limited to one.
+
+    ``causes`` are all of them, by their start; none if an earlier version has written it.
+    """
 
     incident: str
     state: str

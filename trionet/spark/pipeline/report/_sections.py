@@ -331,7 +331,7 @@ def _incidents(report: Report, top: int) -> Section:
         ("listener", lambda each: limited(each.listener)),
         ("closed", lambda each: printable(each.reason or "")),
         ("state", lambda each: each.state),
-        ("with", _other_causes),
+        ("other causes", _other_causes),
     ]
     note = "The worst minute of each, and what all of it has in common; the latest first. "
     note += _and_more(len(report.incidents), top)
