@@ -87,6 +87,8 @@ class BatchProcessor:
         self._delay_us = delay_us
         self._age_max_us = age_max_us
         self._tidied_hour: int | None = None
+        # The clocks that a warning of this run has named.
+        self._named: Mapping[int, int] = {}
         self.results: dict[int, BatchResult] = {}
         self.is_closed = self.is_abandoned = self.has_refused = False
 
@@ -153,9 +155,7 @@ class BatchProcessor:
             open_batches = {k: last for k, last in opened.items() if last >= after.closed_before}
             after = attrs.evolve(after, open_batches=open_batches)
             store.save(after)
-        for node_id in sorted(ahead.keys() - before.ahead.keys()):
-            minutes = ahead[node_id]
-            logger.warning("the clock of broker %d is %d minutes ahead", node_id, minutes)
+        self._warn_of(ahead)
         self.results[number] = BatchResult(number, intake, after.closed, after.closed_before, ahead)
         # Killed here: the saved state has this number, so that a repetition loads the one before.
         yield "saved"
@@ -165,6 +165,12 @@ class BatchProcessor:
             yield "completed"
             self._tidy(spark, results, after.closed_before)
             yield "tidied"
+
+    def _warn_of(self, ahead: Mapping[int, int]) -> None:
+        """Name clocks that are ahead, each once in a run: reports name it for every minute."""
+        for node_id in sorted(ahead.keys() - self._named.keys()):
+            logger.warning("the clock of broker %d is %d minutes ahead", node_id, ahead[node_id])
+        self._named = clocks.furthest(self._named, ahead)
 
     def _tidy(self, spark: SparkSession, results: ResultFolder, closed_before: int) -> None:
         """Merge and delete files of the results, once an hour and after the job was started."""
