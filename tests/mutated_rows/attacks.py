@@ -46,10 +46,10 @@ from trionet.protocol.request_log import encode
 from trionet.spark.pipeline._anomalies import AnomalyDetector, order
 from trionet.spark.pipeline._estimates import estimate
 from trionet.spark.pipeline._fold import LogValues, folded
-from trionet.spark.pipeline._incidents import IncidentTracker
 from trionet.spark.pipeline._objectives import BurnRates, Objective, ObjectiveCounter
 from trionet.spark.pipeline._partials import INTAKE
 from trionet.spark.pipeline._signals import signals
+from trionet.spark.pipeline.incidents._incidents import IncidentTracker
 
 #: How long the loop may be held, in seconds.
 HELD_SECONDS_MAX: Final = 0.05

@@ -13,10 +13,10 @@ from spark.pipeline.labelled_log import BEGIN, Minute, table
 from trionet.spark.pipeline._anomalies import AnomalyDetector, order
 from trionet.spark.pipeline._estimates import estimate
 from trionet.spark.pipeline._fold import folded
-from trionet.spark.pipeline._incidents import Incident, IncidentTracker
 from trionet.spark.pipeline._partials import INTAKE
 from trionet.spark.pipeline._signals import signals
-from trionet.spark.pipeline.causes._causes import Cause
+from trionet.spark.pipeline.incidents._causes import Cause
+from trionet.spark.pipeline.incidents._incidents import Incident, IncidentTracker
 
 FIRST = BEGIN // 60
 

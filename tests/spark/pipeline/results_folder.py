@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from trionet.spark.pipeline._incidents import ROWS as INCIDENT_ROWS
 from trionet.spark.pipeline._partials import PHASES
 from trionet.spark.pipeline.histogram import BUCKETS_MAX, bucket
+from trionet.spark.pipeline.incidents._incidents import ROWS as INCIDENT_ROWS
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 Times = Mapping[str, NDArray[np.int64]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from trionet.spark.pipeline._incidents import Incident
 from trionet.spark.pipeline._storage import Intake, JobState
 from trionet.spark.pipeline._watermark import BrokerTime
-from trionet.spark.pipeline.causes._causes import Cause, Worst
-from trionet.spark.pipeline.causes._culprits import Deviation
+from trionet.spark.pipeline.incidents._causes import Cause, Worst
+from trionet.spark.pipeline.incidents._culprits import Deviation
+from trionet.spark.pipeline.incidents._incidents import Incident
 
 MINUTE_US = 60_000_000
 WORST = Worst(

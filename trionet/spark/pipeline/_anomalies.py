@@ -19,7 +19,7 @@ A large distance alone is not worth a page. A deviation also needs
 
 What a client does may explain the deviation of an API or of the whole broker without being one
 itself: a client may send as much more as it likes. The client that adds most to a deviation is
-found, too, with ``is_part``; see :mod:`._culprits`.
+found, too, with ``is_part``; see :mod:`.incidents._culprits`.
 
 The judgement of a minute depends on the signals before it, and not on micro-batches.
 """

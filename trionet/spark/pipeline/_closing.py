@@ -22,13 +22,11 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from . import _anomalies as anomalies
 from . import _estimates as finished
-from . import _incidents as incidents
 from . import _objectives as objectives
 from . import _partials as partials
 from . import _signals as signals
 from ._anomalies import AnomalyDetector
 from ._estimates import api_name
-from ._incidents import IncidentTracker, changes
 from ._objectives import BurnRates, Objective, ObjectiveCounter
 from ._partials import CLOSES, ERRORS, INTAKE, NO_BROKER, REQUESTS, TALKERS
 from ._signals import ALL_APIS
@@ -60,6 +58,8 @@ from ._tables import (
     Table,
     ranked,
 )
+from .incidents import _incidents as incidents
+from .incidents._incidents import IncidentTracker, changes
 
 _KEYS: Final = [name for name, _ in partials.KEYS if name != "sample_ppm"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

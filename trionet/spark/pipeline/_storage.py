@@ -23,11 +23,11 @@ from trionet.errors import ConfigError
 
 from ._anomalies import REMEMBERED_MINUTES, TRAILING_MINUTES
 from ._fold import MINUTE_US
-from ._incidents import Incident
 from ._objectives import REMEMBERED_MINUTES as OBJECTIVE_MINUTES
 from ._signals import CLIENT, CLOSED_OF_CLIENT, OBJECTIVE, SERIES, WIDE
 from ._watermark import BrokerTime
-from .causes._causes import known_fields
+from .incidents._causes import known_fields
+from .incidents._incidents import Incident
 
 
 @attrs.frozen(kw_only=True)

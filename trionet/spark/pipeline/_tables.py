@@ -157,7 +157,7 @@ ANOMALIES_TABLE: Final = Table(
         *("expected", "spread", "score", "minutes", "incident"),
     ),
 )
-#: The rows come from :mod:`._incidents`: an incident is there in each minute that changes it.
+#: Rows of :mod:`.incidents._incidents`, one for each minute that changes an incident.
 INCIDENTS_TABLE: Final = Table(
     "incidents",
     ("incident",),

@@ -10,13 +10,13 @@ import attrs
 import pytest
 
 from trionet.spark.pipeline import _signals as levels
-from trionet.spark.pipeline._incidents import (
+from trionet.spark.pipeline.incidents._causes import ONSET_MINUTES
+from trionet.spark.pipeline.incidents._incidents import (
     QUIET_MINUTES,
     Incident,
     IncidentTracker,
     changes,
 )
-from trionet.spark.pipeline.causes._causes import ONSET_MINUTES
 
 FETCH, PRODUCE = 1, 0
 

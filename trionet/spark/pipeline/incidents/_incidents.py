@@ -4,7 +4,7 @@ A slow disk is an anomaly of many APIs, clients and measures, minute after minut
 to hear of it once. Two faults at a time must remain two.
 
 Anomalies are first of a cause, such as the slow requests of one client; see
-:mod:`.causes._causes`. Causes are one incident if they begin within ``ONSET_MINUTES`` and are of
+:mod:`._causes`. Causes are one incident if they begin within ``ONSET_MINUTES`` and are of
 the same client, or of no single client and the same measure, or have a scope in common; later, only
 if the culprit is the same and one scope is a part of the other's while both last. The whole broker,
 of which everything is a part, does not count then. An incident is over after ``QUIET_MINUTES``
@@ -25,9 +25,9 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from ._estimates import api_name
-from .causes._causes import Cause, Growing, Minute, Worst, known_fields, only_cause
-from .causes._culprits import Anomaly, attributed
+from .._estimates import api_name
+from ._causes import Cause, Growing, Minute, Worst, known_fields, only_cause
+from ._culprits import Anomaly, attributed
 
 #: An incident is over after so many minutes without anomalies.
 QUIET_MINUTES: Final = 5

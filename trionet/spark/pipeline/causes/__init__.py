@@ -1,1 +1,0 @@
-"""Causes: what the anomalies of a minute have in common, and which client they are of."""
