@@ -116,7 +116,7 @@ class Cause:
         return self.last >= window - 1 and is_of_many_apis(self.scopes, found.scope[2])
 
     def holds(self, found: Attributed, window: int) -> bool:
-        """Return whether everyone has this, and a client still has its part of it."""
+        """Return whether all clients have this, and what was found is a part of it."""
         mine, other = self.deviation, found.deviation
         if mine.client_id is not None or self.last_whole < window - 1:
             return False

@@ -3,8 +3,8 @@
 If one client gets errors, so does the API that it uses, its listener, and the broker; and if all
 requests are slow, so are those of each client. The rows of a minute are therefore compared with
 those of the wholes that they are parts of. A client is the culprit of a whole if it makes most of
-the deviation, and more of it than its size explains. A client that deviates as everyone else does
-is a part of what everyone has.
+the deviation, and more of it than its size explains. A client that deviates as the others do
+has its part of what they all have.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Attributed:
         row: the anomaly.
         deviation: what it is, with the culprit.
         scope: what it is limited to, with the culprit.
-        whole: the anomaly of everyone that this one of a client is an ordinary part of, or None.
+        whole: the anomaly of all clients that this one of a client is an ordinary part of, or None.
     """
 
     row: Anomaly
@@ -129,11 +129,11 @@ def _attributed(deviation: Deviation, rows: Sequence[Anomaly]) -> Iterator[Attri
     for row in [*(each for each in clients if not each["is_part"]), *_greatest(clients)]:
         parts.setdefault(_key_of_whole(row), []).append(row)
     culprit_of = [(row, _culprit(row, _parts_of(row, parts))) for row in wholes]
-    of_everyone = [row for row, culprit in culprit_of if culprit is None]
+    of_all = [row for row, culprit in culprit_of if culprit is None]
     culprits = set()
     for row, culprit in culprit_of:
         # The only client of an API has all of it.
-        if culprit is None or _alike(row, of_everyone) is not None:
+        if culprit is None or _alike(row, of_all) is not None:
             yield Attributed(row, attrs.evolve(deviation, phase=row["phase"]), scope(row))
         else:
             culprits.add(culprit)
@@ -142,7 +142,7 @@ def _attributed(deviation: Deviation, rows: Sequence[Anomaly]) -> Iterator[Attri
         client = row["client_id"]
         if row["is_part"] and client not in culprits:
             continue
-        whole = None if row["is_part"] else _ordinary_in(row, of_everyone)
+        whole = None if row["is_part"] else _ordinary_in(row, of_all)
         yield Attributed(row, deviation.of_client(client), scope(row), whole)
 
 

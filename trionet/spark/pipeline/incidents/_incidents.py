@@ -1,4 +1,4 @@
-"""Incidents: the anomalies of one fault, as one thing with a start, an end, a worst minute, a who.
+"""Incidents: the anomalies of one fault, with a start, an end, a worst minute and a culprit.
 
 A slow disk is an anomaly of many APIs, clients and measures, minute after minute; an operator wants
 to hear of it once. Two faults at a time must remain two.

@@ -27,7 +27,7 @@ from ._cuts import CUTS, Cut, ResultFile, current_files, merged_path, whole_file
 _CLOSED_DAYS_MAX: Final = 2
 _MERGING: Final = "_merging"
 
-#: Errors of one file, which are no reason to stop: someone may have deleted or damaged it.
+#: Errors of one file, which are no reason to stop: it may have been deleted or damaged.
 _FILE_ERRORS: Final = (OSError, PySparkException, Py4JJavaError)
 
 _log = get_logger("trionet.spark")
