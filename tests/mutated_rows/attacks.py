@@ -421,7 +421,7 @@ def logged_requests(rng: Random, count: int) -> Outcome:
             kept = sum(id in ("c0", "c1", "c2") for id in ids)
             assert kept >= len(honest), (kept, len(honest))
             counted = len(log.requests) + len(log.connections)
-            left_out = log.malformed + log.newer + log.ahead + log.old
+            left_out = log.malformed + log.newer + len(log.out_of_time)
             assert counted + left_out == len(values)
             judge(values)
     outcome.held_seconds = 0.0  # in Spark's processes, which have no loop

@@ -94,16 +94,6 @@ class LogValues:
     out_of_time: Numbers
     places: Numbers
 
-    @property
-    def ahead(self) -> int:
-        """The number of records with a time too far in the future."""
-        return int((self.out_of_time[:, 1] > 0).sum())
-
-    @property
-    def old(self) -> int:
-        """The number of records with a time too far in the past."""
-        return len(self.out_of_time) - self.ahead
-
     @classmethod
     def read(
         cls, values: Any, read_at_us: int, age_max_us: int = AGE_SECONDS_MAX * _SECOND_US
