@@ -18,7 +18,7 @@ from spark.pipeline.results_folder import START
 from trionet.spark.pipeline.report._arrow_queries import ArrowResults
 from trionet.spark.pipeline.report._inputs import TimeRange
 from trionet.spark.pipeline.results._cuts import Cut
-from trionet.spark.pipeline.results._result_folder import ResultFolder
+from trionet.spark.pipeline.results._result_folder import CLOSED_DAYS_MAX, ResultFolder
 
 
 def quiet(_: str) -> None:
@@ -133,19 +133,22 @@ def test_days_are_kept_as_long_as_they_should_be(results: ResultFolder, tmp_path
 def test_a_file_that_cannot_be_read_stays_and_the_others_are_merged(
     results: ResultFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for day in (1, 2):
+    """However many days have such a file."""
+    days = range(1, 2 * CLOSED_DAYS_MAX + 1)
+    for day in days:
         for batch in (0, 1):
             put(tmp_path, f"2026-03-0{day}", 2 * day + batch)
-    damaged = tmp_path / "windows/day=2026-03-01/batch=2/part-00000.parquet"
-    damaged.write_bytes(b"?")
-    results.begin(9)
+    for day in days[:CLOSED_DAYS_MAX]:
+        damaged = tmp_path / f"windows/day=2026-03-0{day}/batch={2 * day}/part-00000.parquet"
+        damaged.write_bytes(b"?")
+    results.begin(9 * len(days))
 
     with caplog.at_level(logging.WARNING):
-        results.tidy("2026-03-03", None, _merge_or_os_error)
+        results.tidy("2026-03-09", None, _merge_or_os_error)
 
-    assert 3 == len(files_of(tmp_path))
-    [record] = caplog.records
-    assert "cannot merge 2 files" in record.getMessage()
+    assert 3 * CLOSED_DAYS_MAX == len(files_of(tmp_path))
+    assert CLOSED_DAYS_MAX == len(caplog.records)
+    assert all("cannot merge 2 files" in each.getMessage() for each in caplog.records)
 
 
 def _merge_or_os_error(paths: Sequence[str], folder: str) -> None:

@@ -24,7 +24,7 @@ from ._cuts import CUTS, Cut, ResultFile, current_files, merged_path, whole_file
 
 #: The most days that are over of which files are merged at once: a directory of an earlier version
 #: has a file for each minute of months.
-_CLOSED_DAYS_MAX: Final = 2
+CLOSED_DAYS_MAX: Final = 2
 _MERGING: Final = "_merging"
 
 #: Errors of one file, which are no reason to stop: it may have been deleted or damaged.
@@ -126,8 +126,14 @@ class ResultFolder:
         found = self._files.matching(f"{root}/day=*/batch=*/*")
         paths = ["/".join(each.rsplit("/", 3)[1:]) for each in found]
         known = whole_files(paths, cut)
-        merged = (self._merge(table, group, merge) for group in _groups(known, today))
-        paths += filter(None, merged)
+        closed_days = 0
+        for group in _groups(known, today):
+            is_closed = group[0].day < today
+            if is_closed and closed_days == CLOSED_DAYS_MAX:
+                continue
+            if path := self._merge(table, group, merge):
+                paths.append(path)
+                closed_days += is_closed
         files = whole_files(paths, cut)
         current = set(current_files(files))
         return [f"{table}/{path}" for path in _gone(files, current)]
@@ -159,13 +165,9 @@ def _line(error: Exception) -> str:
 
 def _groups(known: Sequence[ResultFile], today: str) -> Iterator[list[ResultFile]]:
     """Yield the files to merge: those of days that are over, and those added to the others."""
-    closed_days = 0
     for day, each in groupby(current_files(known), attrgetter("day")):
         group = [file for file in each if day < today or not file.is_merged]
-        if len(group) < 2:
-            continue
-        closed_days += day < today
-        if closed_days <= _CLOSED_DAYS_MAX:
+        if len(group) > 1:
             yield group
 
 
