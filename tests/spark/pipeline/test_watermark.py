@@ -92,6 +92,24 @@ def test_a_clock_that_is_ahead_makes_no_record_of_others_late(read_at: float) ->
     assert (0, 99 - DELAY) == (late, mark(job))
 
 
+@pytest.mark.parametrize("ahead", [600, 3590])
+@pytest.mark.parametrize("pause", [10, 240], ids=["busy", "seldom"])
+def test_a_clock_that_is_ahead_makes_no_record_late_when_a_job_has_nearly_caught_up(
+    ahead: float, pause: int
+) -> None:
+    """Its time is that of reading while the others still have the records of an hour."""
+    job = Job()
+    end = 3 * 3600
+    for second in range(0, end, 300):
+        records = []
+        for each in range(second, second + 300, 10):
+            records += of(1, each) if each % pause == 0 else []
+            records += of(2, each, ahead=ahead)
+        job.read(records, read_at=BEGIN + end)
+
+    assert 0 == job.intake.late
+
+
 def test_records_of_the_clock_that_is_ahead_are_counted_in_their_minutes() -> None:
     job = Job()
     for second in range(0, 5400, 60):

@@ -12,9 +12,11 @@ except that
 * a broker that is silent takes part only until the log has later records of the others in
   ``SILENT_MINUTES_MAX`` minutes. What counts is the order of the log, and how many minutes have
   records: a clock that jumps by an hour has records in one more minute, as any other;
-* a broker whose time is more than ``CLOCK_SECONDS_MAX`` before that of reading does not take part
-  while the time of another one is not: it has stopped, or its clock is wrong. If the times of all
-  are, the job is catching up.
+* a broker whose time is more than ``CLOCK_SECONDS_MAX`` before that of reading, if the time of
+  another one is not, takes part only while it is no further behind the latest time than clocks may
+  differ. Otherwise it has stopped, or its clock is wrong. If the times of all are, the job is
+  catching up: there a clock that is ahead reaches the time of reading first, and the records that
+  the others still have are no later than they were.
 
 While several brokers are known, the watermark is never after the time of reading, by the clock of
 the machine that runs the job, so that while only one whose clock is ahead has records, the minutes
@@ -42,6 +44,9 @@ SILENT_MINUTES_MAX: Final = 5
 KNOWN_MINUTES: Final = 24 * 60
 #: A clock that is further than this from the one of reading is wrong.
 CLOCK_SECONDS_MAX: Final = AHEAD_SECONDS_MAX
+#: Two times that are further apart are those of a clock that is wrong: the earlier one may also be
+#: that of a broker that is silent.
+APART_SECONDS_MAX: Final = CLOCK_SECONDS_MAX + 60 * SILENT_MINUTES_MAX
 #: A clock that is so far ahead is reported.
 AHEAD_MINUTES_MIN: Final = 2
 #: Forged records may have any node id: only so many brokers are distinguished, those with the most
@@ -252,8 +257,11 @@ def watermark(
     times = [each.time_us for each in brokers.values() if each.silent <= SILENT_MINUTES_MAX]
     if not times:
         return before
-    right = [each for each in times if each >= read_at_us - CLOCK_SECONDS_MAX * _SECOND_US]
-    reached = min(right or times)
+    latest = max(times)
+    if latest >= read_at_us - CLOCK_SECONDS_MAX * _SECOND_US:
+        first = min(latest, read_at_us) - APART_SECONDS_MAX * _SECOND_US
+        times = [each for each in times if each >= first]
+    reached = min(times)
     if len(brokers) > 1:
         reached = min(reached, read_at_us)
     reached -= delay_us
