@@ -24,6 +24,7 @@ from spark.pipeline.results_folder import (
     quota,
     requests,
     write_results,
+    write_table,
 )
 from trionet.errors import ConfigError
 from trionet.spark.pipeline.report._figures import Report
@@ -294,6 +295,19 @@ def test_a_folder_without_all_columns_of_later_versions_is_read(
 
     assert (3, 0, {}) == (report.intake.late, report.intake.old, report.clocks_ahead)
     assert [[]] == [each.causes for each in report.incidents]
+
+
+def test_tables_that_an_earlier_version_has_left_half_written_are_read_up_to_its_last_minutes(
+    engine: SparkSession | None, tmp_path: Path
+) -> None:
+    """It marks nothing, and writes the windows after the other tables."""
+    row = requests(minute(0), [1000] * 3)
+    folder = write_results(tmp_path, requests=[row])
+    write_table(folder, "requests", [requests(minute(90), [1000] * 5)], batch=8)
+
+    report = make_report(engine, str(folder), EVERYTHING, NOBODY_ELSE, 10, NOW)
+
+    assert (1, 3) == (report.windows, report.traffic.requests)
 
 
 def test_minutes_of_many_days_are_one_report(engine: SparkSession | None, tmp_path: Path) -> None:

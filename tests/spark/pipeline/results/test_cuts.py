@@ -10,6 +10,7 @@ from trionet.spark.pipeline.results._cuts import (
     current_files,
     is_listing_whole,
     merged_path,
+    unmarked_cut,
     whole_files,
 )
 
@@ -38,9 +39,10 @@ def test_the_latest_cut_is_that_of_the_last_micro_batch_and_then_of_the_last_rem
     assert Cut(10, 5, "2026-01-01") == Cut.latest(names)
 
 
-def test_results_without_a_cut_are_read_as_they_are() -> None:
+def test_results_without_a_cut_are_read_up_to_the_last_windows() -> None:
     assert Cut.latest([]) is None
     assert [part(1), part(2)] == read(part(2), part(1))
+    assert (Cut(3), Cut(0)) == (unmarked_cut([part(1), part(2)]), unmarked_cut([]))
 
 
 def test_a_micro_batch_that_is_not_whole_is_not_read() -> None:

@@ -19,10 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..results._cuts import CUTS, Cut, current_files, is_listing_whole, whole_files
+from ..results._cuts import (
+    CUTS,
+    Cut,
+    current_files,
+    is_listing_whole,
+    unmarked_cut,
+    whole_files,
+)
 from ._figures import Bins, Traffic
 from ._folding import EPOCH, MICROSECOND, Extent, Row
-from ._inputs import Filters, TimeRange
+from ._inputs import WINDOWS, Filters, TimeRange
 from ._queries import (
     ANOMALIES_MAX,
     ANOMALY_COLUMNS,
@@ -83,7 +90,8 @@ def _listed(folder: Path, requested: TimeRange) -> Mapping[str, list[Path]]:
     """Return the files of each table that are in the latest cut, of the days of a range."""
     while True:
         cut = _latest_cut(folder)
-        found = {table: _files(folder / table, cut, requested) for table in TABLES}
+        whole = cut or unmarked_cut(_paths(folder / WINDOWS, TimeRange()))
+        found = {table: _files(folder / table, whole, requested) for table in TABLES}
         if is_listing_whole(cut, _latest_cut(folder)):
             return found
 
@@ -92,15 +100,19 @@ def _latest_cut(folder: Path) -> Cut | None:
     return Cut.latest(each.name for each in (folder / CUTS).glob("*"))
 
 
-def _files(table: Path, cut: Cut | None, requested: TimeRange) -> list[Path]:
-    paths = [
+def _files(table: Path, cut: Cut, requested: TimeRange) -> list[Path]:
+    files = current_files(whole_files(_paths(table, requested), cut))
+    return [table / file.path for file in files]
+
+
+def _paths(table: Path, requested: TimeRange) -> list[str]:
+    return [
         os.path.relpath(os.path.join(batch, name), table)
         for day in table.glob("day=*")
         if _may_have_rows(day.name.removeprefix("day="), requested)
         for batch, _, names in os.walk(day)
         for name in names
     ]
-    return [table / file.path for file in current_files(whole_files(paths, cut))]
 
 
 def _may_have_rows(day: str, requested: TimeRange) -> bool:

@@ -18,10 +18,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from .._storage import Storage
-from ..results._cuts import CUTS, Cut, current_files, is_listing_whole, whole_files
+from ..results._cuts import (
+    CUTS,
+    Cut,
+    current_files,
+    is_listing_whole,
+    unmarked_cut,
+    whole_files,
+)
 from ._figures import Bins, Traffic
 from ._folding import EPOCH, MICROSECOND, Extent, Row
-from ._inputs import Filters, TimeRange
+from ._inputs import WINDOWS, Filters, TimeRange
 from ._queries import (
     ANOMALIES_MAX,
     ANOMALY_COLUMNS,
@@ -131,18 +138,21 @@ class SparkResults:
         days = self._days() or "*"
         while True:
             cut = self._latest_cut(storage)
-            found = {table: self._in_cut(storage, table, days, cut) for table in TABLES}
+            whole = cut or unmarked_cut(self._paths(storage, WINDOWS, "*"))
+            found = {table: self._in_cut(storage, table, days, whole) for table in TABLES}
             if is_listing_whole(cut, self._latest_cut(storage)):
                 return found
 
     def _latest_cut(self, storage: Storage) -> Cut | None:
         return Cut.latest(storage.names(f"{self._folder}/{CUTS}"))
 
-    def _in_cut(self, storage: Storage, table: str, days: str, cut: Cut | None) -> list[str]:
-        root = f"{self._folder}/{table}"
-        matching = storage.matching(f"{root}/day={days}/batch=*/*")
-        paths = ("/".join(each.rsplit("/", 3)[1:]) for each in matching)
-        return [f"{root}/{file.path}" for file in current_files(whole_files(paths, cut))]
+    def _in_cut(self, storage: Storage, table: str, days: str, cut: Cut) -> list[str]:
+        files = current_files(whole_files(self._paths(storage, table, days), cut))
+        return [f"{self._folder}/{table}/{file.path}" for file in files]
+
+    def _paths(self, storage: Storage, table: str, days: str) -> list[str]:
+        matching = storage.matching(f"{self._folder}/{table}/day={days}/batch=*/*")
+        return ["/".join(each.rsplit("/", 3)[1:]) for each in matching]
 
     def _days(self) -> str:
         """Return a Hadoop path pattern for the days of the range; empty if there are too many."""

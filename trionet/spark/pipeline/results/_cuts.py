@@ -132,6 +132,18 @@ def whole_files(paths: Iterable[str], cut: Cut | None) -> list[ResultFile]:
     return sorted(found, key=attrgetter("day", "first", "path"))
 
 
+def unmarked_cut(windows: Iterable[str]) -> Cut:
+    """Return what readers may read of results that have no cut.
+
+    Earlier versions wrote the windows of a micro-batch after all tables that are compared with
+    them, so that those of its last one may be there in part.
+
+    Args:
+        windows: the paths below the directory of the table of windows.
+    """
+    return Cut(1 + max((each.last for each in whole_files(windows, None)), default=-1))
+
+
 def current_files(files: Iterable[ResultFile]) -> list[ResultFile]:
     """Return the files that no others replace.
 
