@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -318,3 +319,29 @@ def test_it_makes_no_difference_where_micro_batches_end(cut: int) -> None:
     assert once.rows == [*first.rows, *second.rows]
     assert once.incident_of == [*first.incident_of, *second.incident_of]
     assert once.open == second.open
+
+
+def calls_for(clients: int) -> int:
+    """The calls of functions for so many clients that begin to fail, and others after them."""
+    found = [
+        more(window, levels.CLIENT, "error_share", 33, 110, client_id=f"{number}-{window // 2}")
+        for window in range(4)
+        for number in range(clients)
+    ]
+    calls, before = 0, sys.getprofile()
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(note)
+    try:
+        tracker = tracked(*found, until=12)
+    finally:
+        sys.setprofile(before)
+    assert 2 * clients == len(incidents(tracker))
+    return calls
+
+
+def test_what_an_incident_costs_does_not_grow_with_the_number_of_others() -> None:
+    assert calls_for(400) < 4.5 * calls_for(100)

@@ -236,11 +236,13 @@ class Minute:
         window: the minute.
         causes: the causes.
         by_deviation: the same, by how they deviate.
+        of_everyone: the causes of open incidents that are not of one client.
     """
 
     window: int
     causes: list[Growing] = attrs.field(factory=list)
     by_deviation: dict[Deviation, list[Growing]] = attrs.field(factory=dict)
+    of_everyone: list[Growing] = attrs.field(factory=list)
 
     @classmethod
     def of(cls, window: int, causes: Iterable[Sequence[Cause]]) -> Minute:
@@ -259,6 +261,8 @@ class Minute:
     def _append(self, growing: Growing) -> None:
         self.causes.append(growing)
         self.by_deviation.setdefault(growing.deviation, []).append(growing)
+        if growing.cause is not None and growing.deviation.client_id is None:
+            self.of_everyone.append(growing)
 
     def add(self, found: Iterable[Attributed]) -> None:
         """Add the anomalies of the minute to the causes that they are of."""
@@ -289,7 +293,7 @@ class Minute:
         for each in same:
             if each.is_for(found, self.window):
                 return each, True
-        for each in self.causes:
+        for each in self.of_everyone:
             if each.cause is not None and each.cause.holds(found, self.window):
                 return each, False
         growing = Growing(found.deviation)

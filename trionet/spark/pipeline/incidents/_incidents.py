@@ -132,15 +132,19 @@ class IncidentTracker:
         for incident in self.open:
             if incident.last == window:
                 self.rows.append(MinuteOfIncident(window, incident, is_over=False))
-        for incident in [each for each in self.open if window - each.last >= QUIET_MINUTES]:
-            self.open.remove(incident)
-            self.rows.append(MinuteOfIncident(window, incident, is_over=True))
+        known, self.open = self.open, []
+        for incident in known:
+            if window - incident.last < QUIET_MINUTES:
+                self.open.append(incident)
+            else:
+                self.rows.append(MinuteOfIncident(window, incident, is_over=True))
 
     def _grow(self, minute: Minute) -> dict[int, str]:
         """Let the causes of a minute grow and begin; return the incident of each row by its id."""
         incident_of: dict[int, str] = {}
         # Of causes of different clients, only those of no single one can be of the same fault.
         places: dict[str | None, set[int]] = {}
+        earlier = len(self.open)
         for at, incident in enumerate(self.open):
             for known in incident.causes:
                 places.setdefault(known.deviation.client_id, set()).add(at)
@@ -153,26 +157,29 @@ class IncidentTracker:
                 client = each.deviation.client_id
                 among = places.get(client, set()) | places.get(None, set())
                 place = self._place(cause, range(len(self.open)) if client is None else among)
+                if place is None:
+                    place = len(self.open)
+                    self.open.append(_begun(cause, place - earlier))
                 places.setdefault(client, set()).add(place)
             incident = self.open[place].grown(each, cause)
             self.open[place] = incident
             incident_of |= {id(found.row): incident.id for found in each.found}
         return incident_of
 
-    def _place(self, cause: Cause, among: Iterable[int]) -> int:
-        """Return where the incident is that a new cause belongs to, which may be a new one."""
+    def _place(self, cause: Cause, among: Iterable[int]) -> int | None:
+        """Return where the incident is that a new cause belongs to; None if it is a new one."""
         for place in sorted(among):
             known = self.open[place].causes
             if len(known) < CAUSES_MAX and any(map(cause.belongs_with, known)):
                 return place
-        self.open.append(self._begun(cause))
-        return len(self.open) - 1
+        return None
 
-    def _begun(self, cause: Cause) -> Incident:
-        begin = datetime.fromtimestamp(cause.first * 60, UTC).strftime("%Y-%m-%dT%H:%MZ")
-        others = sum(each.first == cause.first for each in self.open)
-        name = f"{begin}/{others + 1}" if others else begin
-        return Incident(id=name, first=cause.first, last=cause.first, anomalies=0, causes=())
+
+def _begun(cause: Cause, others: int) -> Incident:
+    """Return the incident of a cause, after so many others that begin in the same minute."""
+    begin = datetime.fromtimestamp(cause.first * 60, UTC).strftime("%Y-%m-%dT%H:%MZ")
+    name = f"{begin}/{others + 1}" if others else begin
+    return Incident(id=name, first=cause.first, last=cause.first, anomalies=0, causes=())
 
 
 def changes(rows: Iterable[MinuteOfIncident]) -> Iterator[dict[str, Any]]:
