@@ -312,6 +312,15 @@ def test_a_range_beyond_the_end_is_lost(cluster: ThreadedBroker, topic: str) -> 
         values(options_of(cluster, topic), planned(cluster, topic, 12, 15))
 
 
+def test_a_log_that_was_cut_is_a_loss_also_for_a_query_that_may_start_late(
+    cluster: ThreadedBroker, topic: str
+) -> None:
+    """What it lacks is not what was before the earliest record."""
+    wanted = attrs.evolve(planned(cluster, topic, 12, 15), may_start_late=True)
+    with pytest.raises(UnreadRangeError, match="its log starts at 0 and ends at 10"):
+        values(options_of(cluster, topic), wanted)
+
+
 @pytest.mark.parametrize("loss", ["true", "false"])
 @pytest.mark.parametrize("cut", [{}, {"minPartitions": "4"}], ids=["whole", "cut"])
 def test_a_batch_that_starts_beyond_the_end_of_a_partition_fails(

@@ -204,7 +204,12 @@ class RangeFetcher:
         # A gap alone is no loss (compaction, markers); it is one if the log starts after position.
         if first > position < response.log_start_offset:
             lost_until = min(response.log_start_offset, self._until)
-            self._report_unread(position, lost_until, f"starts at {response.log_start_offset}")
+            self._report_unread(
+                position,
+                lost_until,
+                f"starts at {response.log_start_offset}",
+                is_before_earliest=True,
+            )
         if end <= position:
             raise CorruptRecordError(
                 f"cannot read {self._name} at offset {position}: the broker returned records that"
@@ -380,19 +385,26 @@ class RangeFetcher:
         if earliest <= position < latest:
             return position
         after = earliest if position < earliest < self._until else self._until
-        self._report_unread(position, after, f"starts at {earliest} and ends at {latest}")
+        self._report_unread(
+            position,
+            after,
+            f"starts at {earliest} and ends at {latest}",
+            is_before_earliest=position < earliest,
+        )
         return after
 
     def _forget_topic(self) -> None:
         """Stop requesting the metadata of a deleted topic."""
         self._client.network.metadata.remove_topics((self._name.topic,))
 
-    def _report_unread(self, start: int, until: int, what_log_does: str) -> None:
+    def _report_unread(
+        self, start: int, until: int, what_log_does: str, *, is_before_earliest: bool
+    ) -> None:
         """Report deleted records as lost, unless the query may start after them."""
         error = UnreadRangeError(
             f"{self._name} no longer has the records in [{start}, {until}): its log {what_log_does}"
         )
-        if self._may_start_late:
+        if is_before_earliest and self._may_start_late:
             logger.info("the query starts later, since %s", error.what)
         else:
             self._report(error)
