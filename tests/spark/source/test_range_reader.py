@@ -393,6 +393,17 @@ def test_offsets_of_all_kinds(cluster: ThreadedBroker, topic: str) -> None:
     assert {} == host().call(reader.earliest, [])
 
 
+def test_offsets_of_a_topic_that_is_gone_are_left_out(cluster: ThreadedBroker, topic: str) -> None:
+    """It may be deleted between its description and the question for its offsets."""
+    reader = reader_of(cluster, topic)
+    gone = [TopicPartition("gone", number) for number in range(3)]
+    asked = {gone[0]: EARLIEST, gone[1]: LATEST, gone[2]: 5, TopicPartition(topic, 0): EARLIEST}
+
+    found = host().call(reader.resolved, asked)
+
+    assert {gone[2]: 5, TopicPartition(topic, 0): 0} == found
+
+
 def test_times_without_a_match_are_what_the_strategy_says(
     cluster: ThreadedBroker, topic: str
 ) -> None:

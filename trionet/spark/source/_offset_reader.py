@@ -257,10 +257,12 @@ class OffsetReader:
     async def resolved(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
         """Return the offsets, with -2 and -1 replaced by the current earliest and latest offsets.
 
+        Partitions that were deleted meanwhile are omitted where they would have been replaced.
+
         Raises:
             TrionetError: see :meth:`partitions`.
         """
-        found = dict(offsets)
+        found = {each: offset for each, offset in offsets.items() if offset >= 0}
         earliest = [each for each, offset in offsets.items() if offset == EARLIEST]
         latest = [each for each, offset in offsets.items() if offset == LATEST]
         await trio.lowlevel.checkpoint()
