@@ -216,6 +216,21 @@ def test_a_role_that_is_not_granted_is_an_error_of_ours(environment: pytest.Monk
             new_token(IamLogin(role_arn="arn:aws:iam::123456789012:role/other"), (BROKER,))
 
 
+def test_a_role_of_a_profile_that_is_not_granted_is_an_error_of_ours(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """AWS's libraries ask for it only when the token is signed."""
+    (tmp_path / "config").write_text(
+        "[profile team]\nrole_arn = arn:aws:iam::123456789012:role/other\n"
+        "credential_source = Environment\nregion = eu-west-1\n"
+    )
+    error = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+    with security_token_service(403, f"{error}</ErrorResponse>") as (url, _):
+        environment.setenv("AWS_ENDPOINT_URL_STS", url)
+        with pytest.raises(AuthenticationError, match="AccessDenied"):
+            new_token(IamLogin(profile_name="team"), (BROKER,))
+
+
 def test_without_the_library_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -52,19 +52,20 @@ def new_token(login: IamLogin, hosts: Iterable[str]) -> BearerToken:
         session = aws.Session(profile=login.profile_name or None)
         region = region_of(hosts) or _configured_region(session)
         credentials = _role(session, login) if login.role_arn else session.get_credentials()
+        if credentials is None:
+            raise AuthenticationError(
+                "no AWS credentials for Amazon MSK: neither the environment nor a profile nor the"
+                " role of the machine has any"
+            )
+
+        class Found(provider):  # type: ignore[misc, valid-type]
+            def load(self) -> object:
+                return credentials
+
+        # Those of a profile's role, or of the machine, are asked for only now.
+        token, expires_ms = signer.generate_auth_token_from_credentials_provider(region, Found())
     except (errors.BotoCoreError, errors.ClientError) as error:
         raise AuthenticationError(f"no AWS credentials for Amazon MSK: {error}") from error
-    if credentials is None:
-        raise AuthenticationError(
-            "no AWS credentials for Amazon MSK: neither the environment nor a profile nor the role"
-            " of the machine has any"
-        )
-
-    class Found(provider):  # type: ignore[misc, valid-type]
-        def load(self) -> object:
-            return credentials
-
-    token, expires_ms = signer.generate_auth_token_from_credentials_provider(region, Found())
     return BearerToken(token, expires_ms)
 
 
