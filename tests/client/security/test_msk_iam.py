@@ -216,6 +216,22 @@ def test_a_role_that_is_not_granted_is_an_error_of_ours(environment: pytest.Monk
             new_token(IamLogin(role_arn="arn:aws:iam::123456789012:role/other"), (BROKER,))
 
 
+def test_a_role_of_a_profile_is_asked_for_in_the_region_of_the_environment(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """AWS's library for Python has another variable for it, which is not that of the page."""
+    (tmp_path / "config").write_text(
+        "[profile team]\nrole_arn = arn:aws:iam::123456789012:role/reader\n"
+        "credential_source = Environment\n"
+    )
+    with security_token_service(200, _ROLE) as (url, forms):
+        environment.setenv("AWS_ENDPOINT_URL_STS", url)
+        found = parameters(IamLogin(profile_name="team"), (BROKER,))
+
+    assert found["X-Amz-Credential"].startswith("ROLE/")
+    assert "/us-east-1/sts/" in forms[0]["by"]
+
+
 def test_a_role_of_a_profile_that_is_not_granted_is_an_error_of_ours(
     environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -50,6 +50,8 @@ def new_token(login: IamLogin, hosts: Iterable[str]) -> BearerToken:
         ) from None
     try:
         session = aws.Session(profile=login.profile_name or None)
+        if configured := os.environ.get("AWS_REGION"):  # of Java's; Python's library has another
+            session.set_config_variable("region", configured)
         region = region_of(hosts) or _configured_region(session)
         credentials = _role(session, login) if login.role_arn else session.get_credentials()
         if credentials is None:
@@ -70,7 +72,7 @@ def new_token(login: IamLogin, hosts: Iterable[str]) -> BearerToken:
 
 
 def _configured_region(session: Any) -> str:
-    region: str | None = os.environ.get("AWS_REGION") or session.get_config_variable("region")
+    region: str | None = session.get_config_variable("region")
     if region is None:
         raise ConfigError(
             "the AWS region is not known: no server in bootstrap.servers has a name of Amazon MSK;"
