@@ -14,8 +14,8 @@ except that
   records: a clock that jumps by an hour has records in one more minute, as any other;
 * a broker whose time is more than ``CLOCK_SECONDS_MAX`` before that of reading, if the time of
   another one is not, takes part only while its time is no further from the latest one than clocks
-  may differ. Otherwise it has stopped, or its clock is wrong. If the times of all are, the
-  job is catching up: there a clock that is ahead reaches the time of reading first, and the records that
+  may differ. Otherwise it has stopped, or its clock is wrong. If the times of all are, the job is
+  catching up: there a clock that is ahead reaches the time of reading first, and the records that
   the others still have are no later than they were.
 
 While several brokers are known, the watermark is never after the time of reading, by the clock of

@@ -151,26 +151,6 @@ def test_a_file_that_cannot_be_read_stays_and_the_others_are_merged(
     assert all("cannot merge 2 files" in each.getMessage() for each in caplog.records)
 
 
-def test_days_that_cannot_be_merged_hold_up_no_others(
-    results: ResultFolder, tmp_path: Path
-) -> None:
-    for batch in range(10):
-        put(tmp_path, f"2026-03-0{batch // 2 + 1}", batch)
-        if batch < 6:  # the first three days
-            (tmp_path / f"windows/day=2026-03-0{batch // 2 + 1}/batch={batch}").joinpath(
-                "part-00000.parquet"
-            ).write_bytes(b"?")
-    results.begin(10)
-
-    results.tidy("2026-03-05", None, _merge_or_os_error)
-
-    assert [2, 2, 2, 1, 1] == [len(list(day.rglob("*.parquet"))) for day in days_of(tmp_path)]
-
-
-def days_of(folder: Path) -> list[Path]:
-    return sorted((folder / "windows").iterdir())
-
-
 def _merge_or_os_error(paths: Sequence[str], folder: str) -> None:
     try:
         merge(paths, folder)

@@ -107,7 +107,7 @@ def _files(table: Path, cut: Cut, requested: TimeRange) -> list[Path]:
 
 def _paths(table: Path, requested: TimeRange) -> list[str]:
     return [
-        os.path.relpath(os.path.join(batch, name), table)
+        Path(batch, name).relative_to(table).as_posix()
         for day in table.glob("day=*")
         if _may_have_rows(day.name.removeprefix("day="), requested)
         for batch, _, names in os.walk(day)
