@@ -195,11 +195,28 @@ def test_the_clock_that_is_ahead_closes_no_minute_to_come_while_the_others_are_s
     assert 0 == job.read(of(1, 1150), read_at=BEGIN + 1200).late
 
 
-def test_the_only_broker_s_clock_is_the_time_also_if_it_is_ahead_of_that_of_reading() -> None:
+def test_the_clock_that_is_ahead_closes_no_minute_to_come_before_another_broker_is_known() -> None:
     job = Job()
-    job.read(of(1, 1800), read_at=BEGIN)
+    job.read(of(2, 0, ahead=3500), read_at=BEGIN + 5)
 
-    assert 1800 - DELAY == mark(job)
+    late = [
+        job.read(of(1, second), read_at=BEGIN + second + 5).late for second in range(10, 910, 10)
+    ]
+
+    assert 0 == sum(late)
+
+
+@pytest.mark.parametrize(("behind", "late"), [(60, 0), (1200, 36)], ids=["live", "behind"])
+def test_a_clock_that_was_ahead_for_a_moment_makes_no_record_late_that_is_written_later(
+    behind: float, late: int
+) -> None:
+    """Only those that the job could have read by then are: two a minute, less the delay."""
+    job = Job()
+    for second in range(0, 7200, 60):
+        ahead = 3000 if second == 3600 else 0
+        job.read(of(1, second, second + 30, ahead=ahead), read_at=BEGIN + second + behind)
+
+    assert late == job.intake.late
 
 
 def test_records_that_are_too_old_or_too_far_ahead_move_nothing() -> None:

@@ -18,10 +18,10 @@ except that
   catching up: there a clock that is ahead reaches the time of reading first, and the records that
   the others still have are no later than they were.
 
-While several brokers are known, the watermark is never after the time of reading, by the clock of
-the machine that runs the job, so that while only one whose clock is ahead has records, the minutes
-that are still to come stay open for the others. A broker is known until it has been silent for
-``KNOWN_MINUTES`` minutes.
+The watermark is never after the time of reading, by the clock of the machine that runs the job, so
+that while only one broker whose clock is ahead has records, also before any other is known, the
+minutes that are still to come stay open: for the others, and for itself once its clock is right. A
+broker is known until it has been silent for ``KNOWN_MINUTES`` minutes.
 
 All functions are pure. They need no memory for each record or minute, and what is remembered from
 one micro-batch to the next is a few numbers of each broker.
@@ -236,9 +236,8 @@ def brokers_after(
     }
     for node, row in heard.items():
         known = before.get(node, BrokerTime(-1, -1))
-        found[node] = BrokerTime(
-            max(known.time_us, row["time_us"]), max(known.minute, row["minute"]), row["silent"]
-        )
+        # Its clock may have been set back, so that the latest of its times is no time of its log.
+        found[node] = BrokerTime(row["time_us"], max(known.minute, row["minute"]), row["silent"])
     latest = sorted(found.items(), key=lambda each: each[1].silent)[:BROKERS_MAX]
     return {node: broker for node, broker in latest if broker.silent <= KNOWN_MINUTES}
 
@@ -261,10 +260,7 @@ def watermark(
     if latest >= read_at_us - CLOCK_SECONDS_MAX * _SECOND_US:
         first = min(latest, read_at_us) - APART_SECONDS_MAX * _SECOND_US
         times = [each for each in times if each >= first]
-    reached = min(times)
-    if len(brokers) > 1:
-        reached = min(reached, read_at_us)
-    reached -= delay_us
+    reached = min(*times, read_at_us) - delay_us
     return reached if before is None else max(before, reached)
 
 
