@@ -130,8 +130,11 @@ async def test_a_batch_that_is_too_large_when_it_is_decompressed_is_an_error_tha
     codec: int, size: int
 ) -> None:
     """It may be intact, so that nothing is said of corruption."""
-    records = batch(b"a") + batch(bytes(size), base_offset=1, codec=codec)
-    error = "fetch.max.decompressed.bytes = 90000 when decompressed; set fetch.max.decompressed"
+    records = batch(b"a") + batch(bytes(size), b"b", base_offset=1, codec=codec)
+    error = (
+        "fetch.max.decompressed.bytes = 90000 when decompressed; set"
+        r" fetch.max.decompressed.bytes higher, or seek\(\) past the batch, to 3$"
+    )
     for _ in range(2):
         fetch = fetched(records, settings=FetchSettings(decompressed_bytes_max=90_000))
         chunk = fetch.next_chunk(1)
@@ -140,7 +143,7 @@ async def test_a_batch_that_is_too_large_when_it_is_decompressed_is_an_error_tha
             await values(fetch)
         assert (1, 0, 90_000) == (caught.value.offset, caught.value.size, caught.value.bytes_max)
     larger = FetchSettings(decompressed_bytes_max=size + 100)
-    assert [b"a", bytes(size)] == await values(fetched(records, settings=larger))
+    assert [b"a", bytes(size), b"b"] == await values(fetched(records, settings=larger))
 
 
 async def test_an_inflation_that_was_cancelled_before_it_began_is_begun_again() -> None:

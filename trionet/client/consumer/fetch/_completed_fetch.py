@@ -227,10 +227,11 @@ class CompletedFetch:
         self.position = _farther(self.position, header)
 
     def _too_large(self, error: DecompressionLimitError) -> FetchTooLargeError:
+        after = self._batches[self._next][1].last_offset + 1
         return FetchTooLargeError(
             f"cannot read {self.name} at offset {self.position.offset}: the records of its batch"
             f" are larger than fetch.max.decompressed.bytes = {error.bytes_max} when decompressed;"
-            " set fetch.max.decompressed.bytes higher, or seek() past the batch",
+            f" set fetch.max.decompressed.bytes higher, or seek() past the batch, to {after}",
             self.name.topic,
             self.name.partition,
             self.position.offset,
