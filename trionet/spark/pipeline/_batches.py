@@ -184,7 +184,8 @@ class BatchProcessor:
             every_file = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
             read = spark.read.options(mergeSchema="true", **every_file).parquet(*paths)
             merged = read.coalesce(1).sortWithinPartitions("window")
-            merged.write.mode("overwrite").parquet(folder)
+            # A setting of Spark's may divide files.
+            merged.write.option("maxRecordsPerFile", 0).mode("overwrite").parquet(folder)
 
         results.tidy(day_of(closed_before), self._outputs.keep_days, merge)
 

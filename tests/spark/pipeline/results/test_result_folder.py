@@ -151,6 +151,24 @@ def test_a_file_that_cannot_be_read_stays_and_the_others_are_merged(
     assert all("cannot merge 2 files" in each.getMessage() for each in caplog.records)
 
 
+def test_a_merge_into_several_files_replaces_none_and_ends_no_job(
+    results: ResultFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def divided(paths: Sequence[str], folder: str) -> None:
+        merge(paths, folder)
+        Path(folder, "part-00001.parquet").write_bytes(b"")
+
+    for batch in range(2):
+        put(tmp_path, "2026-03-01", batch)
+    results.begin(2)
+
+    with caplog.at_level(logging.WARNING):
+        results.tidy("2026-03-02", None, divided)
+
+    assert 2 == len(files_of(tmp_path))
+    assert "2 files instead of one" in caplog.text
+
+
 def _merge_or_os_error(paths: Sequence[str], folder: str) -> None:
     try:
         merge(paths, folder)

@@ -143,8 +143,10 @@ class ResultFolder:
         root, part = f"{self._folder}/{table}", f"{self._folder}/{_MERGING}"
         try:
             merge([f"{root}/{each.path}" for each in group], part)
-            [name] = (each for each in self._files.names(part) if each.startswith("part-"))
-            self._files.rename(f"{part}/{name}", f"{root}/{path}")
+            names = [each for each in self._files.names(part) if each.startswith("part-")]
+            if len(names) != 1:
+                raise OSError(f"{len(names)} files instead of one")
+            self._files.rename(f"{part}/{names[0]}", f"{root}/{path}")
         except _FILE_ERRORS as error:
             _log.warning("cannot merge %d files to %s/%s: %s", len(group), root, path, _line(error))
             return None
