@@ -23,6 +23,7 @@ SCENARIOS: Mapping[str, Callable[[Path], Copying | Analysis | ExactlyOnce]] = {
     "copying": Copying,
     "pipeline": Analysis,
     "exactly-once": ExactlyOnce.on_ours,
+    "exactly-once-adaptive": ExactlyOnce.adaptive,
     "exactly-once-on-kafka": ExactlyOnce.on_kafka,
 }
 

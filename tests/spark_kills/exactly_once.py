@@ -46,12 +46,21 @@ class ExactlyOnce:
         folder: for everything of it.
         broker: that is written to.
         guarantee: of the sink.
+        is_adaptive: whether each run has a shuffle, whose partitions Spark joins as it likes.
     """
 
-    def __init__(self, folder: Path, broker: Durable, guarantee: str = "exactly-once") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        broker: Durable,
+        guarantee: str = "exactly-once",
+        *,
+        is_adaptive: bool = False,
+    ) -> None:
         self._folder = folder
         self._broker = broker
         self._guarantee = guarantee
+        self._is_adaptive = is_adaptive
         self._copied = Checkpoint(folder / "copied", _SOURCE)
         self._is_over = False
         self._acknowledged: dict[str, tuple[int, int]] = {}
@@ -60,6 +69,11 @@ class ExactlyOnce:
     def on_ours(cls, folder: Path) -> ExactlyOnce:
         """On trionet's broker."""
         return cls(folder, DurableBroker(folder))
+
+    @classmethod
+    def adaptive(cls, folder: Path) -> ExactlyOnce:
+        """On trionet's broker, by queries with adaptive execution."""
+        return cls(folder, DurableBroker(folder), is_adaptive=True)
 
     @classmethod
     def on_kafka(cls, folder: Path) -> ExactlyOnce:
@@ -104,7 +118,8 @@ class ExactlyOnce:
             },
             "sink": sink,
             "checkpoint": str(self._copied.folder),
-            "shuffle": _SHUFFLE_PARTITIONS if _has_shuffle(seed) else 0,
+            "shuffle": _SHUFFLE_PARTITIONS if self._has_shuffle(seed) else 0,
+            "adaptive": self._is_adaptive,
             "speculation": _speculates(seed),
             "settings": cluster.settings(self._folder / "temporary"),
         }
@@ -150,7 +165,7 @@ class ExactlyOnce:
         everything = await read(servers, _COPY, _COPY_PARTITIONS)
         copies = {at: [*map(copied_row, found)] for at, found in readable.items()}
         outcome.wrong += wrong_in_source(self._acknowledged, source)
-        wrong = wrong_in_exact_copy(source, copies, in_order=not _has_shuffle(seed))
+        wrong = wrong_in_exact_copy(source, copies, in_order=not self._has_shuffle(seed))
         if self._guarantee == "exactly-once":
             outcome.wrong += wrong
         else:
@@ -161,13 +176,12 @@ class ExactlyOnce:
             f"{len(source):,} records of {len(counts)} keys in {self._copied.done} micro-batches",
             f"{repeated(source, copies):,} doubled",
             f"{aborted:,} aborted",
-            *(["shuffle"] if _has_shuffle(seed) else []),
+            *(["shuffle"] if self._has_shuffle(seed) else []),
             *(["speculation"] if _speculates(seed) else []),
         ]
 
-
-def _has_shuffle(seed: int) -> bool:
-    return seed % 3 == 1
+    def _has_shuffle(self, seed: int) -> bool:
+        return self._is_adaptive or seed % 3 == 1
 
 
 def _speculates(seed: int) -> bool:

@@ -33,6 +33,11 @@ _SPECULATION: Final[Mapping[str, str]] = {
     "spark.speculation.minTaskRuntime": "0ms",
     "spark.speculation.efficiency.enabled": "false",
 }
+#: The partitions of a shuffle are joined into as many as suit the executors.
+_ADAPTIVE: Final[Mapping[str, str]] = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.streaming.stateless.enabled": "true",
+}
 #: A few rows take up to so long, at each attempt differently: either of the two may end first.
 _SLOW_MS: Final = 800
 _SLOW_ROW: Final = (
@@ -44,7 +49,9 @@ _SLOW_ROW: Final = (
 def main(job: Mapping[str, Any]) -> None:
     """Copy until the query fails."""
     builder = SparkSession.builder.master(job["master"]).appName("exactly-once")
-    settings = {**_SETTINGS, **job["settings"], **(_SPECULATION if job["speculation"] else {})}
+    settings = {**_SETTINGS, **job["settings"]}
+    settings |= _SPECULATION if job["speculation"] else {}
+    settings |= _ADAPTIVE if job["adaptive"] else {}
     settings["spark.sql.shuffle.partitions"] = str(max(1, job["shuffle"]))
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -65,7 +72,9 @@ def main(job: Mapping[str, Any]) -> None:
 def _rows(table: DataFrame, job: Mapping[str, Any]) -> DataFrame:
     if job["speculation"]:
         table = table.where(_SLOW_ROW)
-    if job["shuffle"]:
+    if job["adaptive"]:
+        table = table.repartition("key")
+    elif job["shuffle"]:
         # By key and with a fixed number: a replay gives each task the same rows.
         table = table.repartition(job["shuffle"], "key")
     return table.selectExpr(

@@ -366,6 +366,14 @@ def test_options_for_amazon_msk_that_do_not_fit_are_refused(options: str, messag
 
 
 @pytest.mark.parametrize(
+    "key", ["sasl.username", "sasl.password", "sasl.oauthbearer.token.endpoint.url"]
+)
+def test_credentials_of_other_mechanisms_are_refused_for_amazon_msk(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key} cannot be used with AWS_MSK_IAM"):
+        sasl({"sasl.mechanism": "AWS_MSK_IAM", key: "http://127.0.0.1/"})
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"sasl.mechanism": "GSSAPI"},

@@ -441,3 +441,15 @@ def test_results_do_not_depend_on_where_micro_batches_end(rig: Rig) -> None:
 
     assert_same(without_batches(tables(rig.folder)), without_batches(tables(others.folder)))
     documents(published(rig.broker, rig.topic))
+
+
+def test_a_file_that_is_not_written_to_its_end_stays_what_it_was(rig: Rig) -> None:
+    """As the state of the job, if that is killed: an empty file would be no state."""
+    storage, name = Storage(rig.spark), f"{rig.folder}/remembered/1.json"
+    storage.write(name, "{}")
+    with pytest.raises(UnicodeEncodeError):
+        storage.write(name, "\ud800")
+    assert "{}" == storage.text(name)
+    storage.write(name, "[]")
+    assert "[]" == storage.text(name)
+    assert ["1.json"] == storage.names(f"{rig.folder}/remembered")

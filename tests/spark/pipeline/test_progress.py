@@ -41,6 +41,18 @@ def test_what_it_waits_for_is_reported_after_each_time_of_silence(batches: Batch
     assert ["no minute finished yet: waiting for records"] == told
 
 
+def test_each_silence_is_twice_as_long_as_the_one_before(batches: BatchProcessor) -> None:
+    """A job may wait for days."""
+    told: list[Event] = []
+    seconds = 0.0
+    reporter = Reporter(batches, told.append, lambda: seconds)
+
+    for seconds in range(86_400):  # noqa: B007 -- it is the clock
+        reporter.report_waiting(query())
+
+    assert 12 == len(told)
+
+
 def test_nothing_is_waited_for_once_a_minute_is_finished(batches: BatchProcessor) -> None:
     told: list[Event] = []
     times: Iterator[float] = iter([0.0, 1.0, 100.0])

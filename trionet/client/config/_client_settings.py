@@ -255,6 +255,12 @@ def _sasl(config: ClientConfig, token_provider: TokenProvider | None) -> SaslCli
         )
     options = _jaas_options(config)
     if token_provider is None and _is_iam(config, mechanism):
+        for key in ("sasl.username", "sasl.password", _URL):
+            if config.optional(key):
+                raise ConfigError(
+                    f"{key} cannot be used with {AWS_MSK_IAM}, whose credentials are AWS's; they"
+                    " come from the environment, or from the options of sasl.jaas.config"
+                )
         return SaslClientSettings(
             mechanism=oauthbearer.NAME, iam=iam_login(options), refresh=_refresh(config)
         )

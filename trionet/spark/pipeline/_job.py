@@ -300,6 +300,7 @@ class Reporter:
         self._intake = Intake()
         self._windows = 0
         self._reported_at = clock()
+        self._silence = SILENCE_SECONDS
 
     def report_done(self, query: StreamingQuery) -> None:
         """Report the micro-batches that have been completed since the last call."""
@@ -317,10 +318,14 @@ class Reporter:
                 self.report(BatchDone(result, waiting, self._intake.records, self._windows))
 
     def report_waiting(self, query: StreamingQuery) -> None:
-        """Report what the job waits for, after :data:`SILENCE_SECONDS` without a report."""
-        if self._windows or self._clock() < self._reported_at + SILENCE_SECONDS:
+        """Report what the job waits for, after :data:`SILENCE_SECONDS` without a report.
+
+        Each further time it waits twice as long, so that a topic without records fills no log.
+        """
+        if self._windows or self._clock() < self._reported_at + self._silence:
             return
         self._reported_at = self._clock()
+        self._silence *= 2
         self.report(f"no minute finished yet: {waiting_for(query.status)}")
 
     def end(self, open_records: int, *, is_stopped: bool) -> JobDone:

@@ -200,18 +200,24 @@ class Storage:
         return sorted(each.getPath().getName() for each in system.listStatus(path))
 
     def delete(self, folder: str) -> None:
-        """Delete a directory and its contents, if it exists."""
+        """Delete a file, or a directory and its contents, if it exists."""
         system, path = self._at(folder)
         system.delete(path, True)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, replacing an existing file."""
-        system, path = self._at(name)
+        """Write a file, replacing an existing file.
+
+        Its readers see the file whole or not at all, also if the job is killed meanwhile.
+        """
+        unfinished = f"{name}.unfinished"
+        system, path = self._at(unfinished)
         out = system.create(path, True)
         try:
             out.write(bytearray(text.encode()))
         finally:
             out.close()
+        self.delete(name)
+        self.rename(unfinished, name)
 
     def text(self, name: str) -> str:
         """Return the text of a file; empty if the file does not exist."""

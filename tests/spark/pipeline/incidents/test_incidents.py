@@ -10,9 +10,11 @@ from typing import Any
 import attrs
 import pytest
 
+from trionet.dashboard.model._pipeline import VALUE_BYTES_MAX
 from trionet.spark.pipeline import _signals as levels
 from trionet.spark.pipeline.incidents._causes import ONSET_MINUTES
 from trionet.spark.pipeline.incidents._incidents import (
+    CAUSES_MAX,
     QUIET_MINUTES,
     Incident,
     IncidentTracker,
@@ -345,3 +347,13 @@ def calls_for(clients: int) -> int:
 
 def test_what_an_incident_costs_does_not_grow_with_the_number_of_others() -> None:
     assert calls_for(400) < 4.5 * calls_for(100)
+
+
+def test_the_longest_incident_is_one_that_the_dashboard_reads() -> None:
+    """In JSON, a control character of a client id has six characters."""
+    row = tracked(stopped(3, "\x01" * 255)).rows[0]
+    incident = attrs.evolve(row.incident, causes=row.incident.causes * CAUSES_MAX)
+
+    [longest] = changes([attrs.evolve(row, incident=incident)])
+
+    assert 32 * 1024 < len(json.dumps(longest)) < VALUE_BYTES_MAX * 3 / 4
