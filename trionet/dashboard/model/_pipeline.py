@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 MINUTES_MAX: Final = 60
 #: The maximum number of rows kept per table.
 ROWS_MAX: Final = 5000
-#: The maximum sizes of keys and values in bytes, more than those of the longest results: an incident
-#: of many causes, of clients whose ids are control characters. Larger records are not parsed, since
-#: that would hold up the loop, and the rows would fill the memory.
+#: The maximum sizes of keys and values in bytes, more than those of the longest results: an
+#: incident of many causes, of clients whose ids are control characters. Larger records are not
+#: parsed, since that would hold up the loop, and the rows would fill the memory.
 KEY_BYTES_MAX: Final = 8 * 1024
 VALUE_BYTES_MAX: Final = 64 * 1024
 #: The start of a minute. Rows are ordered by it, and the first ones are shown.
