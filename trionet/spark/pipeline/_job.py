@@ -75,6 +75,7 @@ async def prepare_topics(
 
 
 async def _cancel_once(is_stopped: Callable[[], bool], scope: trio.CancelScope) -> None:
+    await trio.lowlevel.checkpoint()
     while not is_stopped():  # noqa: ASYNC110 -- a signal's handler can set no event of trio's
         await trio.sleep(STOP_CHECK_SECONDS)
     scope.cancel(reason="the job is asked to stop")
