@@ -38,6 +38,9 @@ _PATIENCE_SECONDS: Final = 600.0
 _WRONG_MAX: Final = 10
 NOW: Final = datetime(2100, 1, 1, tzinfo=UTC)
 
+_TESTS: Final = str(Path(__file__).parents[1])
+_ENVIRONMENT: Final = {"PYTHONPATH": os.pathsep.join([_TESTS, SAME_TRIONET["PYTHONPATH"]])}
+
 
 class Job(ABC):
     """A process that writes results.
@@ -74,7 +77,7 @@ class Job(ABC):
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
-                env={**os.environ, **SAME_TRIONET, **spark_python()},
+                env={**os.environ, **_ENVIRONMENT, **spark_python()},
                 start_new_session=True,
             )
 
