@@ -51,7 +51,7 @@ def test_other_errors_stay_as_they_are() -> None:
     assert text_of(ZeroDivisionError()).startswith("Traceback")
 
 
-def test_a_decorated_function_in_another_tells_it_once() -> None:
+def test_nested_decorated_functions_add_the_sentence_once() -> None:
     @sentence_first()
     def fail() -> None:
         raise ConfigError("wrong")

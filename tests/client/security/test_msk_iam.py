@@ -156,6 +156,9 @@ _ROLE = f"""<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/
 <Credentials><AccessKeyId>ROLE</AccessKeyId><SecretAccessKey>{SECRET}</SecretAccessKey>
 <SessionToken>session</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration></Credentials>
 </AssumeRoleResult></AssumeRoleResponse>"""
+_DENIED = (
+    "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
+)
 
 
 @contextmanager
@@ -209,8 +212,7 @@ def test_a_role_is_assumed(environment: pytest.MonkeyPatch) -> None:
 
 
 def test_a_role_that_is_not_granted_is_an_error_of_ours(environment: pytest.MonkeyPatch) -> None:
-    error = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error>"
-    with security_token_service(403, f"{error}</ErrorResponse>") as (url, _):
+    with security_token_service(403, _DENIED) as (url, _):
         environment.setenv("AWS_ENDPOINT_URL_STS", url)
         with pytest.raises(AuthenticationError, match="AccessDenied"):
             new_token(IamLogin(role_arn="arn:aws:iam::123456789012:role/other"), (BROKER,))
@@ -240,8 +242,7 @@ def test_a_role_of_a_profile_that_is_not_granted_is_an_error_of_ours(
         "[profile team]\nrole_arn = arn:aws:iam::123456789012:role/other\n"
         "credential_source = Environment\nregion = eu-west-1\n"
     )
-    error = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error>"
-    with security_token_service(403, f"{error}</ErrorResponse>") as (url, _):
+    with security_token_service(403, _DENIED) as (url, _):
         environment.setenv("AWS_ENDPOINT_URL_STS", url)
         with pytest.raises(AuthenticationError, match="AccessDenied"):
             new_token(IamLogin(profile_name="team"), (BROKER,))

@@ -53,10 +53,10 @@ class LocalFiles:
         root, _, below = pattern.partition("/day=")
         return [str(each) for each in Path(root).glob(f"day={below}")]
 
-    def write(self, name: str, text: str) -> None:
-        self._before(f"write {name}")
+    def create(self, name: str) -> None:
+        self._before(f"create {name}")
         Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text(text)
+        Path(name).touch()
 
     def rename(self, name: str, target: str) -> None:
         self._before(f"rename {target}")

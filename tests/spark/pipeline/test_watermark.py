@@ -146,7 +146,7 @@ def test_a_broker_is_forgotten_when_it_has_been_silent_for_a_day() -> None:
     assert {1} == job.state.brokers.keys()
 
 
-def test_a_clock_that_jumps_silences_nobody() -> None:
+def test_a_clock_that_jumps_makes_no_other_broker_silent() -> None:
     job = Job()
     job.read(in_order(of(1, 0), of(2, 0)), read_at=LATER)
     job.read(of(2, 10, 20, 3000, 3010), read_at=LATER)
@@ -275,7 +275,7 @@ def test_a_broker_that_stops_does_not_make_the_others_ahead() -> None:
     assert {} == job.ahead
 
 
-def test_of_forged_records_only_some_brokers_are_told_apart() -> None:
+def test_forged_node_ids_are_distinguished_up_to_a_limit() -> None:
     forged = [request(1, node_id=number) for number in range(3 * BROKERS_MAX)]
     [rows] = of_kinds(folded_parts([forged], LATER), [INTAKE])
 

@@ -204,6 +204,11 @@ class Storage:
         system, path = self._at(folder)
         system.delete(path, True)
 
+    def create(self, name: str) -> None:
+        """Create an empty file, which is there at once."""
+        system, path = self._at(name)
+        system.create(path, True).close()
+
     def write(self, name: str, text: str) -> None:
         """Write a file, replacing an existing file.
 

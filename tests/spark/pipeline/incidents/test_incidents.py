@@ -167,7 +167,7 @@ def test_another_phase_of_the_same_api_is_another_cause() -> None:
     assert [("local", 3), ("remote", 8)] == [(each.worst.phase, each.first) for each in causes]
 
 
-def test_a_client_whose_errors_go_on_after_those_of_all_is_told() -> None:
+def test_a_client_whose_errors_outlast_those_of_all_clients_is_named() -> None:
     whole = [more(n, levels.BROKER, "error_share", 450, 900) for n in (3, 4)]
     of_all = [
         more(n, levels.API, "error_share", 300, 600, api_key=PRODUCE, listener="SSL")
