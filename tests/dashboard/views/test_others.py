@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 import pytest
 
 from support.dashboard_model import busy_model
 from support.shown import Shown, wanted_by
+from trionet.client.consumer import ConsumerRecord
 from trionet.dashboard.drawing._cells import ASCII, FINE, UNICODE, Frame, Glyphs, Pen
 from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.drawing._table import Column
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import (
     BrokerRow,
     ClosedRow,
     CloseReasonRow,
+    CompactionRow,
     ConfigRow,
+    FaultedRow,
     FetchSessionRow,
     GroupRow,
+    LogRow,
     PartitionRow,
     QuotaRow,
+    RequestRow,
     TaskRow,
     TopicRow,
 )
+from trionet.dashboard.model._tail import TailRow
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.views._apis import STEP_MS, heat_lines, histogram
+from trionet.dashboard.views._faults import REQUEST_COLUMNS as FAULTED_COLUMNS
+from trionet.dashboard.views._log import LOG_COLUMNS, LogLineView
+from trionet.dashboard.views._requests import REQUEST_COLUMNS, RequestView
+from trionet.dashboard.views._tail import TAIL_COLUMNS, RecordView
+from trionet.dashboard.views._topics import COMPACTION_COLUMNS
 from trionet.metrics._rates import upper_of
 
 
@@ -236,3 +250,40 @@ def test_tasks_are_drawn_as_a_tree_with_their_shares() -> None:
     assert [" root", " ├ main", " │ ├ first", " │ └ last", " └ next"] == names
     assert ["50", "%"] == shown.line("main")[2:4]
     assert "sleep" in shown.line("first")
+
+
+#: A time in microseconds where one in milliseconds is expected: the year 55840.
+FAR = 1_700_000_000_000_000
+_RECORD = TailRow.of(ConsumerRecord("t", 0, 7, FAR, None, b"v", [], 0, 0), 0)
+_LOG = LogRow(1, FAR, "INFO", "trionet", "text")
+_REQUEST = RequestRow(1, FAR, "Fetch", 17, None, 0, 1, 1, (0.0,) * 8)
+_FAULTED = FaultedRow(FAR, "Fetch", None, "c", (), "waits")
+_COMPACTED = PartitionRow(
+    "t", 0, 1, 0, (1,), (1,), (), 0, 40, 1024, 0.0, CompactionRow(0.25, FAR, 4096, 1024, None)
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "row"),
+    [
+        (TAIL_COLUMNS, "timestamp", _RECORD),
+        (LOG_COLUMNS, "time", _LOG),
+        (REQUEST_COLUMNS, "time", _REQUEST),
+        (FAULTED_COLUMNS, "time", _FAULTED),
+        (COMPACTION_COLUMNS, "cleaned_ms", _COMPACTED),
+    ],
+    ids=["tail", "log", "requests", "faults", "topics"],
+)
+def test_a_time_beyond_the_calendar_is_shown_as_its_number(
+    columns: Sequence[Column[object]], name: str, row: object
+) -> None:
+    [column] = [each for each in columns if each.name == name]
+
+    assert str(FAR) == column.shown(row)
+
+
+@pytest.mark.parametrize("view", [RecordView(_RECORD), LogLineView(_LOG), RequestView(_REQUEST)])
+def test_a_record_with_a_time_beyond_the_calendar_has_a_view(view: View) -> None:
+    lines = list(view.lines(Model(), Pen(80, 10, UNICODE)))
+
+    assert str(FAR) in as_text(Frame(80, lines))

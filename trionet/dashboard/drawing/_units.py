@@ -89,22 +89,33 @@ def milliseconds(ms: float | None) -> str:
     return "-" if ms is None else duration(ms / 1000)
 
 
-def clock(seconds: float) -> str:
-    """Format the time of day in the local time zone, given seconds since the epoch."""
-    local = _local(seconds)
-    return "-" if local is None else local.strftime("%H:%M:%S.%f")[:12]
+def clock(time: float, per_second: int = 1) -> str:
+    """Format the time of day in the local time zone.
+
+    Args:
+        time: the time since the epoch; without a year in the calendar, it is formatted as a number.
+        per_second: the units of ``time`` in a second: 1, or 1,000 for milliseconds.
+    """
+    local = _local(time, per_second)
+    return str(time) if local is None else local.strftime("%H:%M:%S.%f")[:12]
 
 
-def moment(seconds: float) -> str:
-    """Format the date and the time in the local time zone, given seconds since the epoch."""
-    local = _local(seconds)
-    return "-" if local is None else local.isoformat(" ", "milliseconds")
+def moment(time: float, per_second: int = 1) -> str:
+    """Format the date and the time in the local time zone; see :func:`clock`."""
+    local = _local(time, per_second)
+    return str(time) if local is None else local.isoformat(" ", "milliseconds")
 
 
-def _local(seconds: float) -> datetime | None:
+def day_and_minute(time: float, per_second: int = 1) -> str:
+    """Format month, day, hour and minute in the local time zone; see :func:`clock`."""
+    local = _local(time, per_second)
+    return str(time) if local is None else local.strftime("%m-%d %H:%M")
+
+
+def _local(time: float, per_second: int) -> datetime | None:
     """Return a local time, or None if it is in no year of the calendar: clients choose times."""
     try:
-        return datetime.fromtimestamp(seconds).astimezone()
+        return datetime.fromtimestamp(time / per_second).astimezone()
     except (OverflowError, ValueError, OSError):
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 NULL: Final = "null"
 
 
-def _time(ms: int) -> str:
-    return units.clock(ms / 1000)
+#: Timestamps are in milliseconds.
+_PER_SECOND: Final = 1000
 
 
 def _form_style(row: TailRow) -> Style | None:
@@ -39,7 +40,7 @@ TAIL_COLUMNS: Final[tuple[Column[TailRow], ...]] = (
         "TIME",
         12,
         lambda row: None if row.timestamp < 0 else row.timestamp,
-        _time,
+        partial(units.clock, per_second=_PER_SECOND),
         priority=1,
     ),
     Column("partition", "PART", 5, right=True, priority=2),
@@ -149,7 +150,7 @@ class RecordView(View):
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
         row = self._row
         if row.timestamp >= 0:
-            yield [pen.text(f" {units.moment(row.timestamp / 1000)}", palette.DIM)]
+            yield [pen.text(f" {units.moment(row.timestamp, _PER_SECOND)}", palette.DIM)]
         yield pen.rule(f"key, {row.key_bytes:,} bytes")
         yield from pen.sentences(row.key_text)
         for name, value in row.headers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
@@ -166,13 +166,6 @@ def _cleaned(row: PartitionRow) -> int | None:
     return None if row.compaction is None else row.compaction.cleaned_ms
 
 
-def _time(ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%m-%d %H:%M")
-    except (OverflowError, ValueError, OSError):  # no time that a calendar has
-        return str(ms)
-
-
 def _gain(row: PartitionRow) -> str | None:
     if row.compaction is None or row.compaction.cleaned_ms is None:
         return None
@@ -190,7 +183,15 @@ COMPACTION_COLUMNS: Final[tuple[Column[PartitionRow], ...]] = (
         right=True,
         priority=1,
     ),
-    Column("cleaned_ms", "CLEANED", 11, _cleaned, text=_time, priority=3, is_searched=False),
+    Column(
+        "cleaned_ms",
+        "CLEANED",
+        11,
+        _cleaned,
+        text=partial(units.day_and_minute, per_second=1000),
+        priority=3,
+        is_searched=False,
+    ),
     Column("gain", "GAIN", 20, _gain, priority=2, is_searched=False),
     Column(
         "uncleanable",
