@@ -250,6 +250,19 @@ def test_a_group_begins_where_it_is_asked_to(run: Run, b: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("billing")
+def test_the_time_of_a_reset_is_printed_as_it_was_understood(run: Run, b: list[str]) -> None:
+    for text, understood in (
+        ("1700000000", "1700000000 is 2023-11-14T22:13:20.000Z"),
+        ("9999-12-31", "9999-12-31 is 9999-12-31T00:00:00.000Z, in the future"),
+    ):
+        shown = run("groups", "reset", "billing", "--to-time", text, *b)
+        done = run("groups", "reset", "billing", "--to-time", text, "--execute", *b)
+
+        for each in (shown, done):
+            assert f"trionet groups reset: {understood}" == each.err.splitlines()[0]
+
+
+@pytest.mark.usefixtures("billing")
 def test_what_is_not_in_the_log_is_reported(run: Run, b: list[str]) -> None:
     done = run("groups", "reset", "billing", "--to-offset", "7", "--json", *b)
 

@@ -209,7 +209,7 @@ def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--from", "tomorrow"], "--from 'tomorrow': not a time; give a day (2026-03-01)"),
+        (["--from", "tomorrow"], "--from: invalid time 'tomorrow': expected 2026-03-01, "),
         (["--from", "-1h", "--to", "-2h"], "--from -1h --to -2h: the range is empty"),
         (["--api", "Produse"], "Produse: unknown API; the closest match is Produce"),
         (["--api", "999"], "`trionet decode --list` shows the known ones"),

@@ -256,6 +256,7 @@ def test_records_are_trimmed(run: Run, b: list[str], tmp_path: Path) -> None:
     file.write_text("topic,partition,offset\norders,0,8\n")
 
     by_time = run("topics", "trim", "orders", "-o", "@2003-01-01", "-y", *b)
+    assert "trionet topics trim: 2003-01-01 is 2003-01-01T00:00:00.000Z\n" == by_time.err
     by_offset = run("topics", "trim", "orders", "-p", "0", "-o", "5", "-y", *b)
     by_file = run("topics", "trim", "--from-file", str(file), "-y", *b)
     to_end = run("topics", "trim", "orders", "-o", "end", "-y", *b)

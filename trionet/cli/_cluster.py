@@ -6,10 +6,11 @@ from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from trionet._util._times import time_text
 from trionet.errors import ApiError, ConfigError, TrionetError
 
 from .arguments._parser import Subcommands, argument, flag, repeatable
-from .arguments._values import INT32_MAX, bounded_int, time_text
+from .arguments._values import INT32_MAX, bounded_int
 from .clients._admin import (
     ADMIN_ARGUMENTS,
     ONLY_TOPICS,

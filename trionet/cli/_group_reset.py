@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from trionet.client._topic_partition import TopicPartition
@@ -16,7 +15,6 @@ from trionet.protocol.error_codes import (
     GROUP_ID_NOT_FOUND,
 )
 
-from .arguments._values import parse_time
 from .clients._partition_offsets import offsets_at, start_and_end, with_leader
 
 
@@ -91,7 +89,7 @@ async def planned_moves(
     """Return the moves to the requested offsets, and the errors of failed partitions.
 
     Args:
-        arguments: the arguments of ``trionet groups reset``.
+        arguments: the arguments of ``trionet groups reset``, with the time in milliseconds.
         topics: the topics to reset; empty for all.
         from_file: the offsets read from ``--to-file``.
         admin: the client to use.
@@ -121,8 +119,7 @@ async def planned_moves(
         if start is not None and end is not None
     }
     if given is None and arguments.time is not None:
-        time = parse_time(arguments.time, datetime.now(UTC))
-        requested, missing = await offsets_at(admin, limits, time)
+        requested, missing = await offsets_at(admin, limits, arguments.time)
     else:
         requested, missing = _requested(arguments, given, committed, limits)
     return moves(requested, committed, limits), [*errors, *failed, *missing]

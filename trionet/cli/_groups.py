@@ -13,18 +13,17 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trionet._util._times import TIME_FORMS
 from trionet.errors import ApiError, CallTimedOutError, ConfigError, DisconnectedError
 
 from .arguments._parser import Subcommands, argument, flag, one_of, option, repeatable
 from .arguments._values import (
-    TIME_FORMS,
     allow_times,
     known_names,
     matching,
-    parse_time,
     regex_argument,
 )
-from .clients._admin import ADMIN_ARGUMENTS, run_with_admin, with_admin
+from .clients._admin import ADMIN_ARGUMENTS, parse_and_print_time, run_with_admin, with_admin
 from .terminal._output import (
     TEXT,
     YES,
@@ -233,7 +232,7 @@ def _run_reset(arguments: Namespace) -> int:
 
     topics = [parse_topic(text) for text in arguments.topics]
     if arguments.time is not None:
-        parse_time(arguments.time, datetime.now(UTC))  # reject an invalid time before connecting
+        arguments.time = parse_and_print_time(arguments, arguments.time)
     from_file = None if arguments.file is None else read_offsets(arguments.file)
     return run_with_admin(arguments, partial(_reset, arguments, topics, from_file))
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trionet._util._text import counted, printable, single_line
+from trionet._util._times import TIME_FORMS
 from trionet.errors import ConfigError
 
 from .arguments._parser import Subcommands, flag, log_level, option, repeatable
@@ -339,8 +340,7 @@ _APIS: Final = "`trionet decode --list` shows the known ones"
     ),
     option(
         "--from TIME",
-        "first minute: a day (2026-03-01), a UTC time (2026-03-01T12:30), a time with its "
-        "zone, or relative to now (-90m, -1h, -2d) (default: the first available)",
+        f"first minute: {TIME_FORMS} (default: the first available)",
         dest="start",
     ),
     option(

@@ -8,15 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trionet._util._text import counted
+from trionet._util._times import TIME_FORMS, time_text
 from trionet.errors import ConfigError
 
 from .arguments._parser import Subcommands, argument, flag, one_of, option, repeatable
-from .arguments._values import INT64_MAX, TIME_FORMS, allow_times, is_natural, parse_time, time_text
+from .arguments._values import INT64_MAX, allow_times, is_natural, parse_time
 from .clients._admin import (
     ADMIN_ARGUMENTS,
     ALL_TOPICS,
     TOPICS,
     describe_selected,
+    parse_and_print_time,
     run_with_admin,
     with_admin,
 )
@@ -67,8 +69,7 @@ def _run_trim(arguments: Namespace) -> int:
         offsets = read_offsets(arguments.from_file)
         return run_with_admin(arguments, partial(_trim, arguments, offsets, []))
     numbers = _partitions(arguments)
-    _parse(arguments.offset)  # reject an invalid offset before connecting
-    return run_with_admin(arguments, partial(_trim_topic, arguments, numbers))
+    return run_with_admin(arguments, partial(_trim_topic, arguments, numbers, _parse(arguments)))
 
 
 def _partitions(arguments: Namespace) -> list[int] | None:
@@ -77,12 +78,13 @@ def _partitions(arguments: Namespace) -> list[int] | None:
     return parse_partitions(arguments.partitions) if arguments.partitions else None
 
 
-def _parse(text: str) -> tuple[bool, int]:
-    """Return whether the text is a time, and the time or offset, which is -1 for the end."""
+def _parse(arguments: Namespace) -> tuple[bool, int]:
+    """Return whether --offset is a time, and the time or offset, which is -1 for the end."""
+    text = arguments.offset
     if text == _END:
         return False, -1
     if text.startswith("@"):
-        return True, parse_time(text[1:], datetime.now(UTC))
+        return True, parse_and_print_time(arguments, text[1:])
     if is_natural(text, INT64_MAX):
         return False, int(text)
     raise ConfigError(
@@ -90,7 +92,9 @@ def _parse(text: str) -> tuple[bool, int]:
     )
 
 
-async def _trim_topic(arguments: Namespace, numbers: list[int] | None, admin: Admin) -> int:
+async def _trim_topic(
+    arguments: Namespace, numbers: list[int] | None, first: tuple[bool, int], admin: Admin
+) -> int:
     from trionet.client._topic_partition import TopicPartition
 
     from .clients._partition_offsets import offsets_at
@@ -106,7 +110,7 @@ async def _trim_topic(arguments: Namespace, numbers: list[int] | None, admin: Ad
         for number in sorted(described.partitions)
         if numbers is None or number in numbers
     ]
-    is_time, value = _parse(arguments.offset)
+    is_time, value = first
     if not is_time:
         return await _trim(arguments, dict.fromkeys(partitions, value), [], admin)
     offsets, errors = await offsets_at(admin, partitions, value)

@@ -9,6 +9,7 @@ from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from trionet._util._times import time_text
 from trionet.errors import ApiError, ConfigError
 
 from . import _topic_offsets
@@ -24,7 +25,6 @@ from .arguments._values import (
     changes,
     is_natural,
     key_value,
-    time_text,
 )
 from .clients._admin import (
     ADMIN_ARGUMENTS,

@@ -7,10 +7,11 @@ from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trionet._util._times import time_text
 from trionet.errors import ApiError, ConfigError, UnsupportedVersionError
 
 from .arguments._parser import Subcommands, argument, option, repeatable
-from .arguments._values import INT32_MAX, INT64_MAX, bounded_int, known_names, time_text
+from .arguments._values import INT32_MAX, INT64_MAX, bounded_int, known_names
 from .clients._admin import ADMIN_ARGUMENTS, describe_selected, run_with_admin, with_admin
 from .terminal._output import YES, Table, confirmed, print_message, write, write_results
 

@@ -74,7 +74,10 @@ def test_kcats_start_and_end_are_two_options() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", ":", "@", "@:", "x", "1:x", "--5", "@2024-13-01", "@1y", "5-", "s@x", "@end", "9:5"],
+    [
+        *("", ":", "@", "@:", "x", "1:x", "--5", "@2024-13-01", "@1y", "5-", "s@x", "@end", "9:5"),
+        *("@20240501", "@2024", "@1h:20240501", "@1714521600000000"),
+    ],
 )
 def test_what_is_no_span_is_reported(text: str) -> None:
     with pytest.raises(ConfigError):

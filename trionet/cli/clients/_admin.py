@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from trionet._util._times import time_text
+
 from ..arguments._parser import Run, argument, flag
-from ..arguments._values import matching, regex_argument
-from ..terminal._output import add_format_arguments
+from ..arguments._values import matching, parse_time, regex_argument
+from ..terminal._output import add_format_arguments, print_message
 from ._connection import (
     CONTROLLERS,
     SERVERS,
@@ -141,3 +144,18 @@ async def describe_selected(
     for name in results.errors:
         del results[name]
     return list(results.checked().values()), errors
+
+
+def parse_and_print_time(arguments: Namespace, text: str) -> int:
+    """Return a time in milliseconds since the epoch, and print how it was understood.
+
+    For operations that change something, where the wrong time does harm.
+
+    Raises:
+        ConfigError: the text is not a time.
+    """
+    now = datetime.now(UTC)
+    time = parse_time(text, now)
+    when = ", in the future" if time > parse_time("now", now) else ""
+    print_message(arguments, f"{text} is {time_text(time)}{when}")
+    return time

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
+from trionet._util._times import TIME, parse_duration
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._range import BEGINNING, END, Bounds, From, Place
 from trionet.errors import ConfigError
@@ -31,26 +32,13 @@ class Span(NamedTuple):
     end: Place | None = None
 
 
-_UNITS: Final = {
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-    "w": 7 * 86_400_000,
-}
-_PIECE: Final = re.compile(r"(\d+)(ms|[smhdw])")
-_DURATION: Final = r"-?(?:\d+(?:ms|[smhdw]))+"
-_DATE: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-_TIME: Final = rf"now|{_DATE}|\d{{9,}}|{_DURATION}"
-
 _NAMES: Final = {
     **dict.fromkeys(("beginning", "earliest", "smallest", "start", "oldest"), BEGINNING),
     **dict.fromkeys(("end", "latest", "largest", "newest"), END),
     "stored": Place(From.STORED),
 }
 _OFFSETS: Final = re.compile(r"(?P<start>\d+)?(?P<colon>:)?(?P<end>\d+|end)?")
-_TIMES: Final = re.compile(rf"@(?P<start>{_TIME})?(?:(?P<colon>:)(?P<end>{_TIME}|end)?)?")
+_TIMES: Final = re.compile(rf"@(?P<start>{TIME})?(?:(?P<colon>:)(?P<end>{TIME}|end)?)?")
 #: The maximum number of characters in a range. Python rejects numbers of thousands of digits.
 _LENGTH_MAX: Final = 200
 _FORMS: Final = (
@@ -123,26 +111,18 @@ def _between(first: str | None, second: str | None, now: datetime) -> Span:
     after: int | None = None
     if first is not None:
         start = Place(From.TIME, _time(first, now, None))
-        after = None if _duration(first) is not None or first == "now" else start.number
+        after = None if parse_duration(first) is not None or first == "now" else start.number
     if second is None:
         return Span(start)
     return Span(start, END if second == "end" else Place(From.TIME, _time(second, now, after)))
 
 
 def _time(text: str, now: datetime, after: int | None) -> int:
-    milliseconds = _duration(text)
-    if milliseconds is None:
-        return parse_time(text, now)
     if after is not None and not text.startswith("-"):
-        return min(after + milliseconds, INT64_MAX)
-    return max(0, parse_time("now", now) - milliseconds)
-
-
-def _duration(text: str) -> int | None:
-    """Return a duration such as ``1h30m`` in milliseconds without the sign, or None if invalid."""
-    if re.fullmatch(_DURATION, text) is None:
-        return None
-    return sum(int(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
+        duration = parse_duration(text)
+        if duration is not None:
+            return min(after + duration, INT64_MAX)
+    return parse_time(text, now)
 
 
 def partitions(text: str) -> frozenset[int]:

@@ -21,6 +21,8 @@ DAY = datetime(2026, 2, 27, tzinfo=UTC)
         ("-1h", NOW - timedelta(hours=1)),
         ("-2d", NOW - timedelta(days=2)),
         ("-1w", NOW - timedelta(weeks=1)),
+        ("1h", NOW - timedelta(hours=1)),
+        (str(int(DAY.timestamp())), DAY),
         ("2026-02-27", DAY),
         ("2026-02-27T10:30", DAY + timedelta(hours=10, minutes=30)),
         ("2026-02-27 10:30:05", DAY + timedelta(hours=10, minutes=30, seconds=5)),
@@ -43,14 +45,23 @@ def test_without_times_a_report_is_about_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "yesterday", "1h", "-1y", "-h", "2026-02-30", "2026-13-01T00:00", "-99999999999w"]
+    "text",
+    [
+        *("", "yesterday", "-1y", "-h", "2026-02-30", "2026-13-01T00:00", "-99999999999w"),
+        *("20260227", "2026"),
+    ],
 )
 def test_what_is_no_time_is_an_error_that_says_what_is(text: str) -> None:
     with pytest.raises(ConfigError, match="--from") as raised:
         time_range(text, None, NOW)
 
     assert repr(text) in str(raised.value)
-    assert "-1h" in str(raised.value)
+    assert "2h or 7d (ago)" in str(raised.value)
+
+
+def test_no_day_ends_after_the_calendar() -> None:
+    with pytest.raises(ConfigError, match="--to"):
+        time_range(None, "9999-12-31", NOW)
 
 
 @pytest.mark.parametrize(("start", "end"), [("-1h", "-2h"), ("-1h", "-1h"), ("2026-03-02", "-1h")])

@@ -8,27 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import attrs
 
+from ...._util._times import DAY, time_of
 from ....errors import ConfigError
 
 #: The table that every results directory has.
 WINDOWS: Final = "windows"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WHAT_TO_GIVE: Final = "give the directory of `trionet pipeline run --folder`"
-
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_RELATIVE: Final = re.compile(r"-(?P<count>\d+)(?P<unit>[smhdw])")
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
-
-_FORMS: Final = (
-    "not a time; give a day (2026-03-01), a time in UTC (2026-03-01T12:30), a time with its zone"
-    " (2026-03-01T12:30+01:00), or how long ago (-30s, -90m, -1h, -2d, -1w)"
-)
 
 
 @attrs.frozen
@@ -69,15 +62,10 @@ def time_range(start: str | None, end: str | None, now: datetime) -> TimeRange:
 
 def _time(option: str, text: str, now: datetime, *, is_end: bool) -> datetime:
     try:
-        if ago := _RELATIVE.fullmatch(text):
-            return now - timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
-        if _DAY.fullmatch(text):
-            day = date.fromisoformat(text) + timedelta(days=is_end)
-            return datetime(day.year, day.month, day.day, tzinfo=UTC)
-        time = datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ConfigError(f"{option} {text!r}: {_FORMS}") from None
+        time = _EPOCH + timedelta(milliseconds=time_of(text, now))
+        return time + timedelta(days=1) if is_end and re.fullmatch(DAY, text) else time
+    except (ValueError, OverflowError) as error:  # no day follows the last one of the year 9999
+        raise ConfigError(f"{option}: {error}") from None
 
 
 def format_time(time: datetime) -> str:
