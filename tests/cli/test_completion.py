@@ -93,6 +93,8 @@ CASES = [
     ("topics list --form", ["--format"]),
     ("topics list --format ", ["text", "json", "csv"]),
     ("topics list --format j", ["json"]),
+    ("topics list --format=", ["text", "json", "csv"]),
+    ("topics list --format=j", ["json"]),
     ("topics list -b a:1 --int", ["--internal"]),
     ("configs describe t", ["topic"]),
     ("topics list -F cl", ["client.properties"]),
@@ -138,7 +140,7 @@ def answers(
 
 BASH = """source trionet.bash
     for line; do
-        IFS=' ' read -ra COMP_WORDS <<< "$line"
+        IFS=' ' read -ra COMP_WORDS <<< "${line//=/ = }"  # as bash splits them
         [[ $line == *" " ]] && COMP_WORDS+=("")
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_LINE=$line COMP_POINT=${#line}
         _trionet 2>/dev/null
@@ -221,6 +223,9 @@ def test_bash_offers_names_and_expands_none(folder: Path, cluster: str) -> None:
         f"consume prices -b {cluster} -G b": {"baristas"},
         f"groups describe -b {cluster} $": {r"\$\(touch\ hacked\)"},
         "dashboard --view co": {"connections"},
+        "dashboard --view=co": {"connections"},
+        f"consume prices --brokers={cluster} --group=b": {"baristas"},
+        f"consume -b {cluster} -X group.id=": set(),
         "topics describe -b 127.0.0.1:1 o": set(),
     }
 
@@ -262,6 +267,7 @@ def test_zsh_completes_what_is_typed(folder: Path, cluster: str) -> None:
         "trionet to\t": "trionet topics ",
         "trionet topics list --int\t": "trionet topics list --internal ",
         "trionet topics list --format j\t": "trionet topics list --format json ",
+        "trionet topics list --format=j\t": "trionet topics list --format=json ",
         "trionet topics list -F cl\t": "trionet topics list -F client.properties ",
         "trionet groups re\t": "remove-members",
         f"trionet topics describe -b {cluster} pri\t": "prices ",

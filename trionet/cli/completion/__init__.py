@@ -176,6 +176,11 @@ _trionet() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local before=${COMP_WORDS[COMP_CWORD-1]}
     COMPREPLY=()
+    # Bash splits --option=value into three words, and KEY=VALUE too.
+    if [[ $current == = || $before == = ]]; then
+        [[ $current == = ]] && current="" || before=${COMP_WORDS[COMP_CWORD-2]}
+        [[ $before == -* ]] || return
+    fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         case "$at/$word" in
@@ -239,6 +244,10 @@ _ZSH_HEAD = """\
 _trionet() {
     local at="" word i before=${words[CURRENT-1]}
     local -a found
+    if [[ ${words[CURRENT]} == --*=* ]]; then
+        before=${words[CURRENT]%%=*}
+        compset -P 1 '*='
+    fi
     for ((i = 2; i < CURRENT; i++)); do
         word=${words[i]}
         case "$at/$word" in
