@@ -55,7 +55,7 @@ async def test_requests_at_a_rate_are_sent_when_they_are_due(
     result = await asked(answered_at_once, Plan(records_max=11, rate=10))
 
     assert 11 == result.tally.records
-    assert 1.0 == pytest.approx(result.tally.seconds, abs=0.01)
+    assert 1.1 == pytest.approx(result.tally.seconds, abs=0.01)
     assert result.tally.histogram.maximum < 10_000
 
 
@@ -63,6 +63,18 @@ async def test_a_duration_ends_a_run(autojump_clock: trio.abc.Clock) -> None:
     result = await asked(answered_at_once, Plan(seconds_max=2.0, rate=10))
 
     assert 20 == result.tally.records
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [Plan(seconds_max=1.0, rate=3), Plan(records_max=3, rate=3), Plan(seconds_max=1.0, rate=1)],
+)
+async def test_the_rate_of_few_requests_is_the_one_that_was_asked_for(
+    plan: Plan, autojump_clock: trio.abc.Clock
+) -> None:
+    result = await asked(answered_at_once, plan)
+
+    assert plan.rate == pytest.approx(result.document()["requests_per_second"], rel=0.01)
 
 
 async def test_who_would_have_come_while_the_server_stalled_has_waited_too(

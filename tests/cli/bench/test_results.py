@@ -85,6 +85,9 @@ def test_progress_is_a_line_about_a_window() -> None:
         "records", 3, window, 0.5, is_unicode=True
     )
     assert "3 s: 0 records/s, 0.00 MiB/s" == progress("records", 3, Window(), 1.0, is_unicode=True)
+    assert "1.5 s: 0 records/s, 0.00 MiB/s" == progress(
+        "records", 1.5, Window(), 0.5, is_unicode=True
+    )
 
 
 def of(*values: int) -> list[int]:

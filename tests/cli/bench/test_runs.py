@@ -39,6 +39,34 @@ def test_no_record_is_lost_or_added_by_rounding(rate: float, groups: int) -> Non
     assert abs(taken - rate * (pace.due_at - 5.0)) < 1.01
 
 
+async def test_progress_lines_have_the_times_of_their_intervals(
+    autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run("records", Plan(), 0.3)
+    run.begin()
+
+    with trio.move_on_after(1):
+        await run.report_progress()
+
+    times = [line.partition(" s:")[0] for line in capsys.readouterr().err.splitlines()]
+    assert ["0.3", "0.6", "0.9"] == times
+
+
+async def test_a_signal_ends_the_last_interval(autojump_clock: MockClock) -> None:
+    run = Run("records", Plan(rate=0.1), 0)
+    tally = run.begin()
+    assert run.pace is not None
+    run.pace.take()
+    tally.count(1, 10, run.now())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run.wait_for_last_interval)
+        await trio.sleep(2)
+        run.stopping.set()
+
+    assert 2 == pytest.approx(tally.seconds)
+
+
 @pytest.mark.parametrize(
     ("has_begun", "numbers", "is_cut_short"),
     [

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -146,6 +147,7 @@ class ProduceLoad:
             self._acknowledgements = Acknowledgements(run.begin())
             await self._load(producer, run, self._acknowledgements)
             await producer.flush()
+            await run.wait_for_last_interval()
             metrics = dict(producer.statistics()) if self._with_metrics else None
         return Result(
             command="produce",
@@ -173,7 +175,10 @@ class ProduceLoad:
         await producer.flush()
 
     async def _load(self, producer: Producer, run: Run, waiting: Acknowledgements) -> None:
-        next_group = _paced(run) if run.plan.rate else lambda: (self._group, run.now())
+        pace = run.pace
+        next_group: Callable[[], tuple[int, float]] = lambda: (self._group, run.now())  # noqa: E731
+        if pace is not None:
+            next_group = partial(_next_group, pace)
         done = 0
         await trio.lowlevel.checkpoint()
         while not run.is_over(done):
@@ -199,17 +204,12 @@ class ProduceLoad:
                 count -= records
 
 
-def _paced(run: Run) -> Callable[[], tuple[int, float]]:
-    """Return a function that returns the number of records of the next group, and its due time."""
-    pace = Pace(run.plan.rate, run.tally.began)
-
-    def next_group() -> tuple[int, float]:
-        while True:
-            due_at = pace.due_at
-            if count := pace.take():
-                return count, due_at
-
-    return next_group
+def _next_group(pace: Pace) -> tuple[int, float]:
+    """Return the number of records of the next group that is not empty, and its due time."""
+    while True:
+        due_at = pace.due_at
+        if count := pace.take():
+            return count, due_at
 
 
 def _no_metadata(topic: str, servers: str, client: Producer | Consumer) -> CallTimedOutError:

@@ -20,7 +20,7 @@ from trionet.net.wire._endpoint import Endpoint
 from trionet.server import Request, ServerConfig, SocketServer
 
 from ._results import Result
-from ._runs import Pace, Run
+from ._runs import Run
 
 SIZE_BYTES: Final = 4
 #: How long a poll waits for responses before the load checks whether the run is over.
@@ -132,23 +132,23 @@ class EchoLoad:
         return True
 
     async def _run_load(self, selector: Selector, run: Run) -> None:
-        pace = Pace(run.plan.rate, run.tally.began) if run.plan.rate else None
         await trio.lowlevel.checkpoint()
         while not run.is_over(self._sent):
-            wait = self._send_due(selector, run, pace)
+            wait = self._send_due(selector, run)
             await self._poll(selector, run, wait)
         ends_at = run.now() + LAST_RESPONSE_SECONDS
         while self._pending and run.now() < ends_at:
             await self._poll(selector, run, CHECK_SECONDS)
         if self._pending:
             run.tally.fail(len(self._pending), "no response", run.now())
+        await run.wait_for_last_interval()
 
-    def _send_due(self, selector: Selector, run: Run, pace: Pace | None) -> float:
+    def _send_due(self, selector: Selector, run: Run) -> float:
         """Send the due requests on idle connections, and return the timeout for the next poll."""
         selector.look_at_clock()
         now = run.now()
         while self._free and self._sent < run.plan.records_max:
-            if pace is None:
+            if (pace := run.pace) is None:
                 due_at = now
             else:
                 while not self._due_count:

@@ -31,7 +31,8 @@ class Tally:
 
     Attributes:
         began: the start time, in seconds.
-        last: the time at which something was last counted, in seconds.
+        last: the time until which the run is measured, in seconds: when something was last counted,
+            or when the last interval of a schedule has passed.
         records: the number of completed records.
         bytes: the total size of the keys and values of completed records.
         failed: the number of failed records.
@@ -249,10 +250,12 @@ class Result:
             yield f"{name}: {metric:.15g}"
 
 
-def progress(things: str, second: int, window: Window, seconds: float, *, is_unicode: bool) -> str:
-    """Return a progress line for the last interval."""
+def progress(
+    things: str, elapsed: float, window: Window, interval: float, *, is_unicode: bool
+) -> str:
+    """Return a progress line for the last interval; both times are in seconds."""
     mean = window.total_us / window.records if window.records else 0
-    line = f"{second} s: {rates(things, window.records, window.bytes, seconds)}"
+    line = f"{elapsed:.10g} s: {rates(things, window.records, window.bytes, interval)}"
     if not window.max_us:
         return line
     times = duration(mean, is_unicode=is_unicode), duration(window.max_us, is_unicode=is_unicode)

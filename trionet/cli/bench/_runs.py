@@ -86,6 +86,7 @@ class Run:
 
     Attributes:
         tally: the counts.
+        pace: the schedule; None without a rate, and before :meth:`begin`.
         stopping: set by the first signal.
         signal: the number of the first signal; 0 if there was none.
     """
@@ -94,6 +95,7 @@ class Run:
         self.plan = plan
         self.now = trio.lowlevel.current_clock().current_time
         self.tally = Tally(self.now())
+        self.pace: Pace | None = None
         self.stopping = trio.Event()
         self.signal = 0
         self._things = things
@@ -103,6 +105,7 @@ class Run:
     def begin(self) -> Tally:
         """Start measuring with a new tally, and return it."""
         self.tally = Tally(self.now())
+        self.pace = Pace(self.plan.rate, self.tally.began) if self.plan.rate else None
         self._has_begun.set()
         return self.tally
 
@@ -120,6 +123,18 @@ class Run:
         with trio.move_on_at(min(at, self.ends_at)):
             await self.stopping.wait()
 
+    async def wait_for_last_interval(self) -> None:
+        """Wait until the interval after the last group has passed, and count it.
+
+        Otherwise, n records would take n - 1 intervals, and their rate would exceed the requested
+        one. Without a rate there are no intervals.
+        """
+        await trio.lowlevel.checkpoint()
+        if self.pace is not None:
+            due_at = self.pace.due_at
+            await self.wait_until(due_at)
+            self.tally.last = max(self.tally.last, min(due_at, self.now()))
+
     async def watch(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
         """End the run on the first signal, and cancel it on a second one.
 
@@ -136,13 +151,14 @@ class Run:
     async def report_progress(self) -> None:
         """Print a progress line at each interval, replacing the previous one on a terminal."""
         await self._has_begun.wait()
-        second = 0
+        number = 0
         while self._interval:
-            second += 1
-            await trio.sleep_until(self.tally.began + second * self._interval)
+            number += 1
+            seconds = number * self._interval
+            await trio.sleep_until(self.tally.began + seconds)
             shown = progress(
                 self._things,
-                round(second * self._interval),
+                seconds,
                 self.tally.take_window(),
                 self._interval,
                 is_unicode=is_unicode(sys.stderr.encoding),
