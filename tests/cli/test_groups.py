@@ -373,6 +373,7 @@ def test_a_partition_without_a_committed_offset_is_not_part_of_the_totals() -> N
     lags = partition_lags(None, {**COMMITTED, B: None}, {A: (0, 10), B: (0, 9), C: (0, 2)})
 
     assert 8 == committed_lag(lags)
+    assert committed_lag(partition_lags(None, {B: None}, {B: (0, 9)})) is None
 
 
 def test_an_end_before_the_committed_offset_is_no_lag() -> None:

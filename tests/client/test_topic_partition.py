@@ -21,9 +21,10 @@ def test_a_lag_is_unknown_without_a_position_or_an_end() -> None:
     assert [None, None, None] == [offset_lag(None, 7), offset_lag(7, None), offset_lag(None, None)]
 
 
-def test_a_total_is_unknown_if_one_lag_is() -> None:
-    assert [0, 5, None, None] == [
+def test_a_total_is_unknown_if_one_lag_is_or_there_are_none() -> None:
+    assert [None, 0, 5, None, None] == [
         total_lag([]),
+        total_lag([0]),
         total_lag([2, 0, 3]),
         total_lag([2, None]),
         total_lag([None]),

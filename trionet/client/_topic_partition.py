@@ -70,17 +70,17 @@ def offset_lag(position: int | None, end_offset: int | None) -> int | None:
 
 
 def total_lag(lags: Iterable[int | None]) -> int | None:
-    """Return the sum of lags, or None if one of them is unknown.
+    """Return the sum of lags, or None if one of them is unknown or there are none.
 
     A partial sum would make the lag look smaller while the leader of a partition is unavailable.
 
     Args:
         lags: the lag of each partition. As in Kafka's tools, callers omit the partitions without a
-            committed offset, which have no lag.
+            committed offset, which have no lag; without any commit, the total is unknown, too.
     """
-    total = 0
+    total = None
     for each in lags:
         if each is None:
             return None
-        total += each
+        total = (total or 0) + each
     return total

@@ -275,6 +275,34 @@ async def test_the_settings_of_what_is_gone_are_an_alarm_as_long_as_they_are_loo
             await watched.until(lambda model: not model.alarms)
 
 
+async def test_a_group_without_a_commit_has_no_known_lag_and_does_not_hide_that_of_others() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics(["t"])
+        async with open_producer(broker.bootstrap_servers) as producer:
+            await producer.send("t", b"x")
+        await admin.alter_group_offsets("old", {TopicPartition("t", 0): 0})
+        source = ClusterSource(broker.bootstrap_servers)
+        async with (
+            open_consumer(
+                broker.bootstrap_servers,
+                group_id="new",
+                topics="t",
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+            ) as consumer,
+            watching(source) as watched,
+        ):
+            await consumer.next_batch()
+            source.focus("groups")
+            model = await watched.until(
+                lambda model: "new" in model.groups and model.groups["new"].lags is not None
+            )
+            await watched.until(lambda model: model.figures.get("lag") is not None)
+
+            assert (None, 1) == (model.groups["new"].lag, model.groups["old"].lag)
+            assert 1 == model.figures["lag"]
+
+
 async def test_the_lag_of_all_groups_is_reported_whatever_is_shown_unless_they_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

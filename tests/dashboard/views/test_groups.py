@@ -159,6 +159,25 @@ def test_a_position_that_is_read_after_the_end_moves_the_end(model: Model) -> No
     assert "lag 17  unread 0" in shown.text
 
 
+@pytest.mark.parametrize(
+    "lags",
+    [
+        (LagRow("orders", 0, None, 0, 100, None, "m-1"),),
+        # The end of a partition is unknown: a part of the lag would look like all of it.
+        (LagRow("orders", 0, 93, 0, 100, 7, "m-1"), LagRow("orders", 1, 93, 0, None, None, "m-1")),
+    ],
+    ids=["no commit", "no end"],
+)
+def test_a_lag_that_is_unknown_stays_so_beside_positions(lags: tuple[LagRow, ...]) -> None:
+    model = Model()
+    row = GroupRow("billing", "classic", "Stable", "consumer", members=1, lags=lags)
+    model.update_groups({"billing": row}, 1.0)
+
+    model.update_group_internals([with_position(99)], 2.0)
+
+    assert (None, 1) == (model.groups["billing"].lag, model.groups["billing"].unread)
+
+
 def test_the_position_is_beside_what_is_committed(model: Model) -> None:
     model.update_group_internals([with_position(99)], 2.0)
     shown = Shown(model, "groups")

@@ -6,11 +6,12 @@ than drawing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
+from ...client._topic_partition import total_lag
 from ...metrics._request_times import PHASES
 from ._about import CLIENT_ID
 from ._figures import RATE_SECONDS_MIN, History
@@ -409,7 +410,7 @@ class GroupRow:
         generation: the generation of a classic group, from a trionet broker only, or the epoch of
             another group.
         members: the number of members; None until the group has been described.
-        lag: the sum over partitions with a committed offset; None if unknown.
+        lag: the sum over partitions with a committed offset; None if unknown, as without a commit.
         unread: the sum over partitions with a known position; None if none is known.
         state_seconds: the time in the current state; from a trionet broker only.
         detail: the members; None until the group has been described.
@@ -639,6 +640,11 @@ def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> C
     )
 
 
+def committed_lag(lags: Iterable[LagRow]) -> int | None:
+    """Return the total lag of the partitions with a committed offset, or None if it is unknown."""
+    return total_lag(each.lag for each in lags if each.committed is not None)
+
+
 def with_internals(row: GroupRow, inside: GroupInternals) -> GroupRow:
     """Merge the row of a group with its entry in a broker's snapshot.
 
@@ -652,8 +658,7 @@ def with_internals(row: GroupRow, inside: GroupInternals) -> GroupRow:
         lags = tuple(_lag_with_position(each, positions) for each in lags)
         known = [each.unread for each in lags if each.unread is not None]
         unread = sum(known) if known else None
-        counted = [each.lag for each in lags if each.lag is not None]
-        lag = sum(counted) if counted else lag
+        lag = committed_lag(lags)
     if detail is not None:
         members = {member.id: member for member in inside.members}
         detail = tuple(_member_with_internals(member, members.get(member.id)) for member in detail)

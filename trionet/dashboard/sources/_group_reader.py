@@ -14,7 +14,7 @@ from ...client.admin._group_descriptions import GroupDescription, GroupMember
 from ...client.admin._groups import Committed, GroupCalls, GroupListing
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow
+from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow, committed_lag
 from ._source import Pace
 from ._topic_reader import EARLIEST, LATEST, Key, read_offsets
 
@@ -136,10 +136,17 @@ class GroupReader:
         self._model.changed()
 
     def _sum_up(self) -> None:
-        """Update the total lag of all groups, which is unknown if any group's lag is unknown."""
+        """Update the total lag of all groups, which is unknown if one could not be read.
+
+        Groups without a commit have no lag.
+        """
         figures = self._model.figures
         groups = self._model.groups.values()
-        lag = total_lag(row.lag for row in groups if row.type in _DESCRIBED)
+        lag = total_lag(
+            row.lag
+            for row in groups
+            if row.type in _DESCRIBED and (row.lag is not None or not _is_uncommitted(row))
+        )
         if lag is None:
             figures.mark_unknown(("lag",))
         else:
@@ -148,6 +155,10 @@ class GroupReader:
 
 def _type_of(row: GroupRow | None) -> str | None:
     return None if row is None else row.type
+
+
+def _is_uncommitted(row: GroupRow) -> bool:
+    return row.lags is not None and all(each.committed is None for each in row.lags)
 
 
 def _assigned(described: Iterable[GroupDescription | TrionetError]) -> set[Key]:
@@ -172,9 +183,6 @@ def _committed(committed: Iterable[Committed | TrionetError]) -> set[Key]:
 def _detailed(
     row: GroupRow, description: GroupDescription, lags: tuple[LagRow, ...] | None
 ) -> GroupRow:
-    lag = None
-    if lags is not None:
-        lag = total_lag(each.lag for each in lags if each.committed is not None)
     return attrs.evolve(
         row,
         type=description.type,
@@ -184,7 +192,7 @@ def _detailed(
         coordinator=description.coordinator.id,
         generation=None if description.epoch < 0 else description.epoch,
         members=len(description.members),
-        lag=lag,
+        lag=None if lags is None else committed_lag(lags),
         detail=tuple(map(_member, description.members)),
         lags=lags,
     )
