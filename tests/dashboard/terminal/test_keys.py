@@ -65,6 +65,21 @@ SEQUENCES: dict[bytes, list[Event | Reply]] = {
     b"\x1b[99~a": [Key("a")],
     b"\x1b[?1;2xb": [Key("b")],
     b"\x1b]52;c;YQ==\x07b": [Key("b")],
+    b"\x1b[24;80Rc": [Key("c")],  # the cursor's position, not a key with modifiers
+    b"\x1b[" + b"1;" * 40 + b"Ad": [Key("d")],
+    b"\x1bP1$r0m\x1b\\e": [Key("e")],
+    b"\x1bP>|xterm(370)\x1b\\q": [Key("q")],
+    b"\x1b_Gi=1;OK\x1b\\q": [Key("q")],
+    b"\x1b]52;c;" + b"q" * 80 + b"\x1b\\f": [Key("f")],
+    "\x1b]2;✓ q\x07g".encode(): [Key("g")],
+    b"\x1bP1$r\x1b[A": [Key("up")],
+    b"\x1bPx": [Key("alt-P"), Key("x")],
+    # X10 mouse reports: a click on column 81, where every byte is a letter; one on column 168.
+    b"\x1b[M qqj": [Mouse("press", 80, 80), Key("j")],
+    b"\x1b[M \xc8!k": [Mouse("press", 167, 0), Key("k")],
+    b"\x1b[M#!!\x1b[M`!!": [Mouse("release", 0, 0, 3), Mouse("wheel-up", 0, 0)],
+    b"\x1b[M@!!": [Mouse("move", 0, 0)],
+    b"\x1b[Ma\x03": [Key("a"), Key("ctrl-c")],
     # Replies: the background in one to four digits, and the attributes.
     b"\x1b]11;rgb:ffff/8000/0000\x1b\\": [Background((255, 127, 0))],
     b"\x1b]11;rgb:1e/1E/2e\x07q": [Background((30, 30, 46)), Key("q")],
@@ -130,7 +145,10 @@ def test_an_escape_before_a_sequence_is_a_key() -> None:
     assert [Key("esc"), Key("up")] == fed(b"\x1b\x1b[A")
 
 
-@pytest.mark.parametrize(("begun", "key"), [(b"\x1b[", "alt-["), (b"\x1bO", "alt-O")])
+@pytest.mark.parametrize(
+    ("begun", "key"),
+    [(b"\x1b[", "alt-["), (b"\x1bO", "alt-O"), (b"\x1bP", "alt-P"), (b"\x1b]", "alt-]")],
+)
 def test_what_only_looked_like_a_sequence_is_a_key(begun: bytes, key: str) -> None:
     decoder = KeyDecoder()
     decoder.feed(begun)
@@ -153,9 +171,19 @@ def test_of_a_huge_paste_the_first_part_is_kept() -> None:
     assert [Paste("a" * PASTE_BYTES_MAX)] == events
 
 
-def test_a_sequence_that_never_ends_is_cut() -> None:
+@pytest.mark.parametrize("begin", [b"\x1b[", b"\x1b]", b"\x1bP", b"\x1b_"])
+def test_a_sequence_that_never_ends_ends_after_a_pause_without_having_been_a_key(
+    begin: bytes,
+) -> None:
     decoder = KeyDecoder()
 
-    decoder.feed(b"\x1b[" + b"1;" * 200)
+    assert [] == decoder.feed(begin + b"1;" * 2000)
+    assert decoder.wait_seconds is not None
+    assert [] == decoder.flush()
+    assert [Key("q")] == decoder.feed(b"q")
 
-    assert [Key("q")] == decoder.feed(b"q")[-1:]
+
+def test_a_long_string_in_many_pieces_is_skipped_up_to_its_end() -> None:
+    pieces = [b"\x1b]52;c;", *[b"q" * 1000] * 100, b"\x07y"]
+
+    assert [Key("y")] == fed(*pieces)

@@ -1,8 +1,9 @@
 """Decodes keys, clicks, pasted text and replies from chunks of terminal input; performs no I/O.
 
 The decoder supports the input of xterm, the Linux console, tmux and similar terminals: CSI and SS3
-sequences with modifiers, mouse reports in SGR format, bracketed paste, UTF-8, and the replies to
-the questions of :mod:`._tty`. A single ESC is the Escape key only if no further byte arrives for a
+sequences with modifiers, mouse reports in SGR and X10 format, bracketed paste, UTF-8, and the
+replies to the questions of :mod:`._tty`. Other sequences and control strings are skipped up to
+their end, so that none of their bytes acts as a key. A single ESC is the Escape key only if no further byte arrives for a
 short time. The caller measures this time; see :attr:`KeyDecoder.wait_seconds` and
 :meth:`KeyDecoder.flush`.
 """
@@ -21,7 +22,7 @@ ESCAPE_SECONDS: Final = 0.04
 PASTE_SECONDS: Final = 1.0
 #: How long to wait for the rest of a reply.
 REPLY_SECONDS: Final = 0.5
-#: The maximum sizes of a paste and of an incomplete sequence.
+#: The maximum sizes of a paste and of a sequence that has a meaning.
 PASTE_BYTES_MAX: Final = 65_536
 SEQUENCE_BYTES_MAX: Final = 64
 
@@ -30,9 +31,14 @@ _PASTE_BEGIN: Final = b"\x1b[200~"
 _PASTE_END: Final = b"\x1b[201~"
 #: OSC 11, a background colour: `rgb:` or `rgba:`, each channel in one to four hexadecimal digits.
 _BACKGROUND: Final = re.compile(
-    rb"11;rgba?:([\da-f]{1,4})/([\da-f]{1,4})/([\da-f]{1,4})", re.IGNORECASE
+    rb"11;rgba?:([\da-f]{1,4})/([\da-f]{1,4})/([\da-f]{1,4})(?:/[\da-f]{1,4})?", re.IGNORECASE
 )
-_OSC_ENDS: Final = re.compile(rb"\x07|\x1b\\|\x9c")
+#: OSC, DCS, APC, PM and SOS: ESC with one of these characters.
+_STRINGS: Final = b"]P_^X"
+#: The beginning of a string that a terminal sends. With another byte, it is alt and a character.
+_STRING_BEGIN: Final = re.compile(rb"\x1b[]P_^X][ -?G]")
+#: The end of a string: BEL or ST; any other ESC begins the next sequence, as in xterm.
+_STRING_END: Final = re.compile(rb"\x07|\x1b\\|(?=\x1b[^\\])")
 
 _BY_FINAL: Final = {
     "A": "up",
@@ -138,7 +144,7 @@ class KeyDecoder:
         """How long to wait for more bytes before :meth:`flush`; None if no event is pending."""
         if self._pasted is not None:
             return PASTE_SECONDS
-        if self._buffer.startswith(b"\x1b]1"):
+        if _STRING_BEGIN.match(self._buffer):
             return REPLY_SECONDS
         return ESCAPE_SECONDS if self._buffer else None
 
@@ -155,7 +161,7 @@ class KeyDecoder:
             return [_paste(pasted)]
         if rest == b"\x1b":
             return [Key("esc")]
-        if rest[:1] == b"\x1b" and len(rest) == 2:  # [, ] and O, which otherwise start a sequence
+        if rest[:1] == b"\x1b" and len(rest) == 2:  # such as [, which otherwise starts a sequence
             return [Key(f"alt-{chr(rest[1])}")] if rest[1] < 0x80 else []
         return []  # half a sequence or half a character
 
@@ -198,11 +204,14 @@ class KeyDecoder:
             return self._csi()
         if follows == b"O":
             return self._ss3()
-        if follows == b"]":
-            return self._osc()
+        if follows in _STRINGS:
+            return self._string()
         if follows == b"\x1b":
             self._take(1)
             return Key("esc")
+        return self._alt()
+
+    def _alt(self) -> Key | None:
         character = self._character(1)
         return Key(f"alt-{character.name}") if character is not None else None
 
@@ -213,22 +222,43 @@ class KeyDecoder:
                 return None
             number = self._take(4)[3] - 0x41
             return Key(f"f{number + 1}") if 0 <= number < 5 else None
+        if buffer[2:3] == b"M":
+            return self._x10_mouse()
         for index in range(2, len(buffer)):
             byte = buffer[index]
             if 0x40 <= byte <= 0x7E:
                 return self._csi_event(self._take(index + 1))
-            if not 0x20 <= byte <= 0x3F or index >= SEQUENCE_BYTES_MAX:
+            if not 0x20 <= byte <= 0x3F:
                 self._take(index)  # not a sequence: decoding starts again here
                 return None
+        if len(buffer) > SEQUENCE_BYTES_MAX:
+            self._buffer = b"\x1b[="  # without a meaning, until its end
         return None
+
+    def _x10_mouse(self) -> Event | None:
+        """Decode the report of a terminal without SGR format: three bytes, each 32 too large."""
+        report = self._buffer[3:6]
+        if any(byte < 32 for byte in report):
+            self._take(3)  # not a report: decoding starts again here
+            return None
+        if len(report) < 3:
+            return None
+        self._take(6)
+        code, column, row = (byte - 32 for byte in report)
+        return _mouse(code, column, row, is_release=code & 0b1100011 == 3)
 
     def _csi_event(self, sequence: bytes) -> Event | Reply | None:
         if sequence == _PASTE_BEGIN:
             self._pasted = bytearray()
             return None
         final, text = chr(sequence[-1]), sequence[2:-1].decode("ascii")
+        if len(sequence) > SEQUENCE_BYTES_MAX:
+            return None
         if text.startswith("<") and final in "Mm":
-            return _mouse(text[1:], final)
+            numbers = _numbers(text[1:])
+            if numbers is None or len(numbers) != 3:
+                return None
+            return _mouse(*numbers, is_release=final == "m")
         if text.startswith("?") and final == "c":
             return Attributes()
         numbers = _numbers(text)
@@ -237,23 +267,25 @@ class KeyDecoder:
         modifier = numbers[1] if len(numbers) > 1 else 1
         if final == "~":
             name = _BY_NUMBER.get(numbers[0] if numbers else 0)
-        else:
-            name = _BY_FINAL.get(final) if final != "M" else None
+        else:  # other numbers are positions, which end with the same letters
+            name = _BY_FINAL.get(final) if final != "M" and numbers[:1] in ([], [1]) else None
         return None if name is None else Key(_modified(name, modifier))
 
-    def _osc(self) -> Event | Reply | None:
-        """Decode a reply of the terminal; alt-] begins like one."""
-        if len(self._buffer) > 2 and not self._buffer[2:3].isdigit():
-            self._take(2)
-            return Key("alt-]")
-        end = _OSC_ENDS.search(self._buffer, 2)
-        if end is None:
-            if len(self._buffer) > SEQUENCE_BYTES_MAX:
-                self._take(2)  # not a reply: decoding starts again here
+    def _string(self) -> Event | Reply | None:
+        """Decode a reply of the terminal, and skip other strings; alt-] begins like one."""
+        buffer = self._buffer
+        if len(buffer) < 3:
             return None
-        text = self._take(end.end())[2 : end.start()]
-        found = _BACKGROUND.match(text)
-        if found is None:
+        if not _STRING_BEGIN.match(buffer):
+            return self._alt()
+        end = _STRING_END.search(buffer, 2)
+        if end is None:
+            if len(buffer) > SEQUENCE_BYTES_MAX:  # without a meaning, until its end
+                self._buffer = buffer[:2] + b"?" + buffer[-1:] * buffer.endswith(b"\x1b")
+            return None
+        sequence = self._take(end.end())
+        found = _BACKGROUND.fullmatch(sequence, 2, end.start())
+        if found is None or not sequence.startswith(b"\x1b]"):
             return None
         red, green, blue = (int(each, 16) * 255 // (16 ** len(each) - 1) for each in found.groups())
         return Background((red, green, blue))
@@ -312,15 +344,11 @@ def _modified(name: str, modifier: int) -> str:
     return "".join(prefix for bit, prefix in _MODIFIERS if bits & bit) + name
 
 
-def _mouse(text: str, final: str) -> Mouse | None:
-    numbers = _numbers(text)
-    if numbers is None or len(numbers) != 3:
-        return None
-    code, column, row = numbers
+def _mouse(code: int, column: int, row: int, *, is_release: bool) -> Mouse | None:
     if code & 64:
         kind, button = _WHEEL.get(code & 65, ""), 0
     else:
-        kind = "release" if final == "m" else "move" if code & 32 else "press"
+        kind = "release" if is_release else "move" if code & 32 else "press"
         button = code & 3
     return Mouse(kind, max(0, column - 1), max(0, row - 1), button) if kind else None
 
