@@ -6,6 +6,8 @@ import base64
 import json
 import math
 import struct
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -122,6 +124,29 @@ def test_a_verb_that_there_is_not_is_reported(form: str, told: str) -> None:
         Rendering(layout(form))
 
     assert told in str(caught.value)
+
+
+@pytest.fixture
+def far_west(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A local time zone that is not UTC."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "XXX11")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_west")
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("%s", b"1714550400"),
+        ("%%s=%-s, %F %T %Z", b"%s=1714550400, 2024-05-01 08:00:00 UTC"),
+    ],
+)
+def test_a_time_does_not_depend_on_the_local_time_zone(form: str, text: bytes) -> None:
+    row = (None, b"")
+    assert text == rendered(f"%d{{strftime[{form}]}}", row, timestamp=1714550400123)
 
 
 def test_a_time_that_no_calendar_has_is_its_number() -> None:

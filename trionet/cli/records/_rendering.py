@@ -6,6 +6,7 @@ per record is therefore spent in C, some 100 ns for common formats.
 
 from __future__ import annotations
 
+import re
 from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 Column = Callable[["ConsumerBatch"], Iterable[Any]]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: A conversion of strftime; the group matches those to seconds since the epoch.
+_CONVERSION: Final = re.compile(r"%(?:([-_0^#]*[0-9]*[EO]?s)|.)", re.DOTALL)
 _TEXTS: Final = "skvt"
 _NUMBER_LETTERS: Final = "oSVKTdpeHi"
 #: The meanings of those verbs of kcat and rpk that cannot be supported.
@@ -269,10 +272,17 @@ def _as_batch(batch: ConsumerBatch, headers: Sequence[tuple[str, bytes | None]])
 
 def _dates(text: str) -> Column:
     form = inside(text, "%d{strftime")
+    has_seconds = any(found[1] for found in _CONVERSION.finditer(form))
+
+    def with_seconds(seconds: int) -> str:
+        # strftime would take the time for one in the local time zone.
+        return _CONVERSION.sub(lambda found: str(seconds) if found[1] else found[0], form)
 
     def date(timestamp: int) -> bytes:
         try:
-            return (_EPOCH + timedelta(milliseconds=timestamp)).strftime(form).encode()
+            time = _EPOCH + timedelta(milliseconds=timestamp)
+            text = with_seconds(timestamp // 1000) if has_seconds else form
+            return time.strftime(text).encode()
         except (OverflowError, ValueError):
             return b"%d" % timestamp  # out of the calendar's range
 
