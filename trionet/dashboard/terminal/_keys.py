@@ -3,9 +3,9 @@
 The decoder supports the input of xterm, the Linux console, tmux and similar terminals: CSI and SS3
 sequences with modifiers, mouse reports in SGR and X10 format, bracketed paste, UTF-8, and the
 replies to the questions of :mod:`._tty`. Other sequences and control strings are skipped up to
-their end, so that none of their bytes acts as a key. A single ESC is the Escape key only if no further byte arrives for a
-short time. The caller measures this time; see :attr:`KeyDecoder.wait_seconds` and
-:meth:`KeyDecoder.flush`.
+their end, so that none of their bytes acts as a key. A single ESC is the Escape key only if no
+further byte arrives for a short time. The caller measures this time; see
+:attr:`KeyDecoder.wait_seconds` and :meth:`KeyDecoder.flush`.
 """
 
 from __future__ import annotations
