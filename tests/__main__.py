@@ -44,6 +44,7 @@ PROGRAMS = {
     "loss": ("take parts of a broker's folder away, and see what it says", "damage.loss"),
     "flips": ("flip bits in a broker's folder, and see what it says", "damage.flips"),
     "escapes": ("every command, view and log beside hostile names, on a terminal", "escapes"),
+    "streams": ("every command beside broken standard streams and signals", "streams"),
     "fuzz": ("search for a long time for input that breaks something", "fuzz"),
 }
 #: Jobs that are a selection of tests: what for, and pytest's arguments.

@@ -27,7 +27,8 @@ from ..net.sasl._scram import HASHES
 from .arguments._values import key_value
 from .clients._connection import DEFAULT_SERVERS, first_line_of
 from .terminal._output import stdout
-from .terminal._serving import port_hint, start_logging, watch_signals
+from .terminal._serving import announce, port_hint, start_logging, watch_signals
+from .terminal._streams import check_input
 
 # Keys of TLS and SASL, except those that apply only to the metrics listener.
 _SECURITY_KEY = re.compile(
@@ -198,6 +199,7 @@ def _read_password(name: str, path: str | None) -> str:
     """Read a password from the first line of a file or standard input, or prompt for it."""
     if path is not None:
         return first_line_of(path)
+    check_input()
     if sys.stdin.isatty():
         return getpass.getpass(f"password of {name}: ")
     return sys.stdin.readline()
@@ -235,4 +237,4 @@ def _report(broker: Broker) -> None:
     addresses = ",".join(
         str(endpoint) for node in broker.node_ids for endpoint in broker.endpoints_of(node)
     )
-    print(f"trionet broker ready: {addresses}", flush=True)
+    announce(f"trionet broker ready: {addresses}")

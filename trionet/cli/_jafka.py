@@ -78,7 +78,7 @@ async def _serve(settings: dict[str, object]) -> None:
 
     from .._util._raising import raise_single_error
     from ..jafka._broker import open_jafka_broker
-    from .terminal._serving import watch_signals
+    from .terminal._serving import announce, watch_signals
 
     log = get_logger("trionet.jafka")
     stopping = trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)
@@ -90,6 +90,6 @@ async def _serve(settings: dict[str, object]) -> None:
                 # A broker cancelled at the end of its start must not report itself ready.
                 await trio.lowlevel.checkpoint_if_cancelled()
                 ready.set()
-                print(f"trionet jafka ready: {broker.address}", flush=True)
+                announce(f"trionet jafka ready: {broker.address}")
                 await stop.wait()
             nursery.cancel_scope.cancel(reason="the broker has stopped")

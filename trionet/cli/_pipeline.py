@@ -28,6 +28,7 @@ from .arguments._values import allow_times, api_key, api_name, key_value
 from .clients._connection import CLIENT_ID, DEFAULT_SERVERS, client_id, logging_to_stderr
 from .clients._first_response import connect
 from .terminal._output import stdout
+from .terminal._streams import OutputError
 
 if TYPE_CHECKING:
     from trionet.spark.pipeline._batches import BatchResult
@@ -254,7 +255,10 @@ def print_event(event: Event, *, as_json: bool) -> None:
     Messages are always printed as text.
     """
     if as_json and not isinstance(event, str):
-        print(json.dumps(_document(event)), flush=True)
+        try:
+            print(json.dumps(_document(event)), flush=True)
+        except BrokenPipeError as error:
+            raise OutputError("the reader of standard output exited") from error
         return
     for line in _lines(event):
         print(f"trionet pipeline: {single_line(line)}", file=sys.stderr, flush=True)

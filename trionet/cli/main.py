@@ -2,12 +2,12 @@
 
 :data:`COMMANDS` is the registry of all commands. Data goes to stdout and messages go to stderr. The
 exit status is 0 for success, 2 for an invalid command line or setting, 1 for any other error, and
-130 after Ctrl-C.
+130 after Ctrl-C. A reader of the output that exits early, as ``head`` does, has read what it
+wanted: the command ends, which is no error.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +18,7 @@ from trionet import __version__, is_compiled
 from trionet.errors import ConfigError, TrionetError
 
 from .arguments._parser import Parser
+from .terminal._streams import OutputError, discard_output
 
 
 class Command(NamedTuple):
@@ -90,28 +91,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: argparse exits after ``--help`` and ``--version``, and on invalid usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if arguments[:1] == ["__complete"]:  # asked by the completion scripts, not by users
-        from .completion._names import print_names
-
-        return print_names(arguments[1:])
     # Options before the command take no values, so the first word is the command.
     chosen = next((word for word in arguments if not word.startswith("-")), "")
     try:
-        loaded = {chosen: _load(chosen)} if chosen in COMMANDS else {}
-        args = _parser(loaded).parse_args(arguments)
-        assert loaded, "argparse accepts only what COMMANDS lists"
-        return _run(loaded[chosen], args, chosen)
+        return _run(chosen, arguments)
     except KeyboardInterrupt:  # also during imports
         return 130
 
 
-def _run(command: Implementation, args: Namespace, chosen: str) -> int:
+def _run(chosen: str, arguments: Sequence[str]) -> int:
     """Run the command, and turn an error into a message and an exit status."""
+    args = Namespace()
     try:
-        status = command.run(args)
-        if sys.stdout is not None:  # None if it is closed
-            sys.stdout.flush()
+        if chosen == "__complete":  # called by the completion scripts, not by users
+            return _print_names(arguments[1:])
+        loaded = {chosen: _load(chosen)} if chosen in COMMANDS else {}
+        args = _parse(_parser(loaded), arguments)
+        assert loaded, "argparse accepts only what COMMANDS lists"
+        status = loaded[chosen].run(args)
+        sys.stdout.flush()
         return status
+    except OutputError as error:
+        _print_message(args, chosen, str(error))
+        discard_output()
+        return 1
     except TrionetError as error:
         # The client may have logged the error that it raises.
         logged = getattr(args, "last_logged", None)
@@ -119,27 +122,36 @@ def _run(command: Implementation, args: Namespace, chosen: str) -> int:
             _print_message(args, chosen, str(error))
         return 2 if isinstance(error, ConfigError) else 1
     except BrokenPipeError:
-        # The reader of the output has exited, as `head` does.
-        _discard_output()
-        return 1
+        discard_output()
+        return getattr(args, "status", 0)
     except OSError as error:
         about = f"{error.filename}: " if error.filename else ""
         _print_message(args, chosen, f"{about}{error.strerror or error}")
-        _discard_output()
         return 1
+
+
+def _print_names(arguments: Sequence[str]) -> int:
+    from .completion._names import print_names
+
+    status = print_names(arguments)
+    sys.stdout.flush()
+    return status
+
+
+def _parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
+    try:
+        return parser.parse_args(arguments)
+    except SystemExit:
+        sys.stdout.flush()  # argparse ignores that --help cannot be written
+        raise
 
 
 def _print_message(args: Namespace, chosen: str, text: str) -> None:
     """Print a message, prefixed with the name of the command."""
     from trionet._util._text import single_line
 
-    print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {single_line(text)}", file=sys.stderr)
-
-
-def _discard_output() -> None:
-    """Discard buffered output that cannot be written, so that the flush at exit does not fail."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    prog = getattr(args, "prog", f"trionet {chosen}".rstrip())
+    print(f"{prog}: {single_line(text)}", file=sys.stderr)
 
 
 def _load(name: str) -> Implementation:

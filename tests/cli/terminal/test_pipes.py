@@ -89,6 +89,6 @@ def test_what_is_no_longer_read_is_not_committed(trionet: CommandLine) -> None:
         err = process.stderr.read()
 
     assert [value + b"\n" for value in values[:10]] == found
-    assert (1, b"") == (status, err)
+    assert (0, b"") == (status, err)
     again = trionet.consume("-G", topic, topic, "-c", "1").out
     assert int(again) <= 20_000

@@ -81,6 +81,8 @@ def read_offsets(name: str) -> dict[TopicPartition, int]:
 def _read(name: str) -> str:
     try:
         if name == "-":
+            if sys.stdin is None:
+                raise ConfigError("standard input is closed")
             data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
         else:
             with Path(name).open("rb") as file:

@@ -16,6 +16,7 @@ from trionet._util._raising import raise_single_error
 from trionet._util._text import counted
 
 from ..terminal._output import TEXT, print_message, stdout, write
+from ..terminal._streams import discard_output
 from ._results import Result, Tally, progress
 
 
@@ -216,13 +217,10 @@ async def finish(
     run = Run(things, plan, arguments.reporting_interval)
     result = await run_load(run, work)
     if result is not None:
-        out = stdout()
-        if arguments.format == TEXT:
-            lines = result.lines(is_unicode=is_unicode(sys.stdout.encoding))
-            out.writelines(f"{line}\n" for line in lines)
-            out.flush()
-        else:
-            write(arguments.format, result.table(), result.document())
+        try:
+            _write(arguments.format, result)
+        except BrokenPipeError:
+            discard_output()
         for note in result.notes:
             print_message(arguments, note)
         if result.tally.failed:
@@ -231,3 +229,13 @@ async def finish(
     if run.signal:
         return SIGNAL_STATUS + run.signal
     return 0 if result is not None and result.is_complete and not result.tally.failed else 1
+
+
+def _write(form: str, result: Result) -> None:
+    if form != TEXT:
+        write(form, result.table(), result.document())
+        return
+    out = stdout()
+    lines = result.lines(is_unicode=is_unicode(sys.stdout.encoding))
+    out.writelines(f"{line}\n" for line in lines)
+    out.flush()

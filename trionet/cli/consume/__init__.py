@@ -23,7 +23,6 @@ from ..clients._first_response import REACH_SECONDS
 from ..records._options import (
     NEWLINE,
     add_record_arguments,
-    check_open,
     number_from_1,
     optional_delimiter,
     shows_bar,
@@ -138,7 +137,6 @@ def _options(arguments: argparse.Namespace) -> ConsumeOptions:
     from ._range import partitions, span
     from ._read_topics import ConsumeOptions
 
-    check_open(sys.stdout, "output")
     where = span(arguments.offset, datetime.now(UTC))
     servers, settings, admin_settings = _settings(arguments, where)
     topics, is_pattern = _topics(arguments)

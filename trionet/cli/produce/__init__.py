@@ -20,7 +20,6 @@ from ..clients._first_response import REACH_SECONDS
 from ..records._options import (
     NEWLINE,
     add_record_arguments,
-    check_open,
     headers,
     number,
     number_from_1,
@@ -28,6 +27,7 @@ from ..records._options import (
     shows_bar,
 )
 from ..terminal._output import print_message
+from ..terminal._streams import check_input
 
 if TYPE_CHECKING:
     from trionet.client.producer._settings import ProducerSettings
@@ -139,10 +139,8 @@ def _options(arguments: argparse.Namespace) -> ProduceOptions:
         _check_whole(arguments)
     reads_input = STDIN in {*lines, *files}
     if reads_input:
-        check_open(sys.stdin, "input")
+        check_input()
     writes_output = arguments.tee or arguments.output_format is not None
-    if writes_output:
-        check_open(sys.stdout, "output")
     is_typed = (reads_input and sys.stdin.isatty()) or (writes_output and sys.stdout.isatty())
     return ProduceOptions(
         servers=servers,

@@ -21,6 +21,7 @@ from ..records._packing import PackError
 from ..terminal._pipes import read_some, widen, write_all
 from ..terminal._progress import run_showing
 from ..terminal._signals import Stop
+from ..terminal._streams import OutputError
 from ._record_sender import OUTPUT, ProduceOptions, RecordSender
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class _Run:
         failed = 0 if sender is None else sender.failed
         if failed:
             self._options.report(f"{counted(failed, 'record')} failed or may not have been written")
+        if isinstance(self._error, BrokenPipeError):
+            raise OutputError("the reader of standard output exited before all was written")
         if self._error is not None:
             raise self._error
         return 1 if failed else self._stop.status

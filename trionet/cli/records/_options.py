@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import IO, Final
+from typing import Final
 
 from trionet.errors import ConfigError
 
@@ -94,16 +94,6 @@ def _seconds(text: str) -> float:
             f"invalid time {text!r}: expected a number of seconds above 0"
         )
     return found
-
-
-def check_open(file: IO[str] | None, name: str) -> None:
-    """Check that a standard stream is open. A socket could reuse the descriptor of a closed one.
-
-    Raises:
-        ConfigError: the stream is closed.
-    """
-    if file is None:
-        raise ConfigError(f"standard {name} is closed")
 
 
 def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:

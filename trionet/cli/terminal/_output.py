@@ -8,7 +8,6 @@ commands ask for confirmation there, or need ``--yes``.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import sys
@@ -120,7 +119,7 @@ def write_results(
     """Print results to standard output and errors to standard error.
 
     If there are errors and no rows, the text form omits the empty table. JSON and CSV are always
-    printed.
+    printed. The errors are printed even if the results cannot be written.
 
     Args:
         arguments: the arguments, including ``format`` and ``prog``; with ``dry_run``, a message
@@ -135,19 +134,19 @@ def write_results(
     """
     found = list(errors)
     shown = [tables] if isinstance(tables, Table) else tables
-    if arguments.format != TEXT or not found or any(table.rows for table in shown):
-        write(arguments.format, tables, document, as_csv=as_csv)
-    status = print_errors(arguments, found)
-    if getattr(arguments, "dry_run", False):
-        print_message(arguments, "nothing was changed (--dry-run)")
+    try:
+        if arguments.format != TEXT or not found or any(table.rows for table in shown):
+            write(arguments.format, tables, document, as_csv=as_csv)
+    finally:
+        status = print_errors(arguments, found)
+        if getattr(arguments, "dry_run", False):
+            print_message(arguments, "nothing was changed (--dry-run)")
     return status
 
 
 def stdout() -> IO[str]:
     """Return standard output, configured to escape characters that the encoding lacks."""
     out = sys.stdout
-    if out is None:  # closed by the caller (>&-): discard the output
-        return io.StringIO()
     reconfigure = getattr(out, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
@@ -169,7 +168,7 @@ def print_errors(arguments: Namespace, errors: Iterable[object]) -> int:
     status = 0
     for error in errors:
         print_message(arguments, str(error))
-        status = 1
+        status = arguments.status = 1  # even if the reader of the results exits early
     return status
 
 

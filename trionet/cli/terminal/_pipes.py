@@ -9,15 +9,11 @@ from typing import Final
 
 import trio
 
-from trionet.errors import TrionetError
+from ._streams import output_error
 
 #: The buffer size of pipes. Linux's default is 64 KB. A larger buffer causes fewer wake-ups.
 PIPE_BYTES: Final = 1024 * 1024
 READ_BYTES: Final = 1024 * 1024
-
-
-class OutputError(TrionetError):
-    """Raised when a write to standard output fails for a reason other than a closed pipe."""
 
 
 def widen(descriptor: int) -> None:
@@ -47,7 +43,7 @@ async def write_all(descriptor: int, data: bytes) -> None:  # noqa: ASYNC910
 
     Raises:
         OutputError: writing failed.
-        BrokenPipeError: the reader has closed the pipe.
+        BrokenPipeError: the reader of the pipe has exited.
 
     Cancellation: it is unknown how much of the data was written.
     """
@@ -70,7 +66,5 @@ def _write(descriptor: int, data: bytes) -> None:
             rest = rest[os.write(descriptor, rest) :]
         except BlockingIOError:
             select.select([], [descriptor], [])
-        except BrokenPipeError:
-            raise
         except OSError as error:
-            raise OutputError(f"cannot write to standard output: {error.strerror}") from error
+            raise output_error(error) from error

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 
 import trio
 
+from ._streams import OutputClosedError, discard_output
+
 
 def start_logging(level: str) -> None:
     """Write log lines of ``level`` (a name) and above to standard error."""
@@ -25,6 +27,14 @@ def port_hint(error: OSError) -> str:
     if error.errno != errno.EADDRINUSE:
         return ""
     return "; another program has this port: --listen HOST:PORT takes another one, 0 a free one"
+
+
+def announce(line: str) -> None:
+    """Print the line that reports that a broker is ready, if there is or was a reader."""
+    try:
+        print(line, flush=True)
+    except (BrokenPipeError, OutputClosedError):
+        discard_output()  # no program waits for the line, but clients may need the broker
 
 
 async def watch_signals(

@@ -1,0 +1,118 @@
+"""Prepares the standard streams of the process, so that all commands treat their failures alike."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import select
+import sys
+from typing import TYPE_CHECKING, Final, TextIO, cast
+
+from trionet.errors import ConfigError, TrionetError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+#: How a closed stream is opened: so that reading standard input and writing standard output fail,
+#: and messages are discarded.
+_MODES: Final = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)
+
+
+class OutputError(TrionetError):
+    """Raised when a write to standard output fails for a reason other than a closed pipe."""
+
+
+class OutputClosedError(OutputError):
+    """Raised when standard output was closed before the command was started."""
+
+
+def prepare_streams() -> None:
+    """Prepare the standard streams; called once, before a command runs.
+
+    * The descriptors of closed streams are occupied: no socket or file can take their place, to
+      receive records or messages.
+    * Writing to standard output raises what :func:`output_error` returns. A command does not
+      succeed if its output could not be written.
+    * Writing to standard error never fails. A command does not fail because its messages could not
+      be written.
+
+    A closed standard input stays None in :data:`sys.stdin`.
+    """
+    for number, mode in enumerate(_MODES):
+        try:
+            os.fstat(number)
+        except OSError:
+            # A new descriptor has the lowest free number. Child processes inherit it, as any other
+            # standard stream.
+            os.set_inheritable(os.open(os.devnull, mode), True)
+    if sys.platform != "win32":  # whose consoles have an interface of their own
+        sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, "strict")
+        sys.stderr = _text(_Messages(2, "w", closefd=False), sys.stderr, "backslashreplace")
+
+
+def check_input() -> None:
+    """Check that standard input is open.
+
+    Raises:
+        ConfigError: it is closed.
+    """
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed")
+
+
+def output_error(error: OSError) -> Exception:
+    """Return the error for a failed write to standard output.
+
+    Returns:
+        The error itself if the reader of a pipe has exited, otherwise an :class:`OutputError`.
+    """
+    if isinstance(error, BrokenPipeError):
+        return error
+    if error.errno == errno.EBADF:
+        return OutputClosedError("standard output is closed")
+    return OutputError(f"cannot write to standard output: {error.strerror}")
+
+
+def discard_output() -> None:
+    """Discard all further output, and what is still buffered."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+class _Stream(io.FileIO):
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write some of the data, also if the parent process made the descriptor non-blocking."""
+        while (written := cast("int | None", super().write(data))) is None:
+            select.select([], [self], [])
+        return written
+
+
+class _Output(_Stream):
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise output_error(error) from error
+
+
+class _Messages(_Stream):
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def _text(raw: _Stream, before: TextIO | None, errors: str) -> TextIO:
+    """Return a text stream with the encoding and buffering of the one before."""
+    if not isinstance(before, io.TextIOWrapper):  # None, since it was closed
+        return io.TextIOWrapper(io.BufferedWriter(raw), errors=errors)
+    return io.TextIOWrapper(
+        raw if before.write_through else io.BufferedWriter(raw),
+        encoding=before.encoding,
+        errors=before.errors,
+        line_buffering=before.line_buffering,
+        write_through=before.write_through,
+    )
