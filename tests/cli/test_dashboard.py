@@ -31,6 +31,11 @@ DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
         (["--interval", "1", "--count", "0"], "--count 0: must be at least 1"),
         (["--interval", "1", "--once"], "cannot be combined"),
         (["--interval", "1", "--format", "svg"], "--interval supports text, json, csv"),
+        (["--interval", "1", "--view", "topics"], "--view has no effect on --interval"),
+        (["--interval", "1", "--filter", "a"], "--filter has no effect on --interval"),
+        (["--interval", "1", "--size", "80x24"], "--size has no effect on --interval"),
+        (["--format", "csv", "--size", "80x24"], "--size has no effect on --format csv"),
+        (["a:1", "-b", "b:1", "--once"], "a:1 and --brokers b:1: give one of them"),
         (
             ["--once", "--size", "0x10"],
             "--size 0x10: must have the form COLUMNSxLINES, such as 120x40",

@@ -84,9 +84,8 @@ async def test_what_is_not_reported_is_said_so() -> None:
         open_broker(metrics_local_enable=False) as broker,
         open_remote(broker.bootstrap_servers) as source,
     ):
-        text = await render_once(source, OnceOptions(view="connections"))
-
-    assert "not available over the Kafka protocol" in text
+        with pytest.raises(NoDataError, match="not available over the Kafka protocol"):
+            await render_once(source, OnceOptions(view="connections"))
 
 
 async def test_where_nothing_listens_it_is_said_within_seconds() -> None:
@@ -191,7 +190,7 @@ async def test_lines_of_numbers() -> None:
     out = {form: io.StringIO() for form in ("text", "json", "csv")}
     async with watched() as source:
         for form, stream in out.items():
-            await roll(source, 0.2, 2, form, stream)
+            await roll(source, 0.2, 2, form, stream, pytest.fail)
 
     # Headings come again when there is more to be reported, such as rates after the second look.
     texts = out["text"].getvalue().splitlines()
@@ -204,3 +203,20 @@ async def test_lines_of_numbers() -> None:
     table = list(csv.DictReader(io.StringIO(out["csv"].getvalue())))
     assert ["time", *FIGURES] == list(table[0])
     assert ["3.0", "3.0"] == [f"{float(row['partitions'])}" for row in table]
+
+
+async def test_lines_about_a_cluster_that_cannot_be_read_end_in_an_error() -> None:
+    out, reported = io.StringIO(), list[str]()
+    async with open_remote("127.0.0.1:1") as source:
+        with pytest.raises(NoDataError) as failed:
+            await roll(source, 0.2, 2, "text", out, reported.append)
+
+    assert [str(failed.value)] == reported
+    assert all(line.startswith("TIME") or line[2] == ":" for line in out.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv", "svg"])
+async def test_a_view_without_data_is_an_error_in_each_form(form: str) -> None:
+    async with open_broker() as broker, open_remote(broker.bootstrap_servers) as source:
+        with pytest.raises(NoDataError, match="pipeline"):
+            await render_once(source, OnceOptions(view="pipeline", form=form))

@@ -23,7 +23,7 @@ from .clients._connection import (
     release_log,
     resolve_settings,
 )
-from .terminal._output import stdout
+from .terminal._output import print_message, stdout
 
 if TYPE_CHECKING:
     import ssl
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from trionet.dashboard.sources._source import Source
 
 THEMES: Final = ("auto", "dark", "light")
+DEFAULT_VIEW: Final = "overview"
 FORMATS: Final = ("text", "json", "csv", "svg", "html")
 _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
 
@@ -73,11 +74,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         ),
         group(
             "display",
-            option("--view VIEW", "the initial view", default="overview"),
+            option("--view VIEW", f"the initial view (default: {DEFAULT_VIEW})"),
             option(
                 "--filter WORDS",
                 "with --once: only rows that contain all of these words",
-                default="",
             ),
             option(
                 "--refresh SECONDS",
@@ -128,6 +128,7 @@ def run(arguments: Namespace) -> int:
 
     _check(arguments)
     is_once = arguments.once or arguments.format is not None or not is_interactive()
+    _check_form(arguments, is_once=is_once)
     with logging_to_stderr(arguments, holds=is_once and arguments.interval is None):
         if arguments.interval is not None:
             return trio.run(_until_interrupted, _roll, arguments)
@@ -141,7 +142,7 @@ def _check(arguments: Namespace) -> None:
     from trionet.dashboard.views import initial_views
 
     names = initial_views()
-    if arguments.view not in names:
+    if arguments.view is not None and arguments.view not in names:
         from trionet._util._text import nearest
 
         near = nearest(arguments.view, names)
@@ -160,6 +161,8 @@ def _check(arguments: Namespace) -> None:
         raise ConfigError("--once and --interval cannot be combined")
     elif arguments.format is not None:
         _check_rolling_form(arguments.format)
+    if arguments.server is not None and arguments.brokers is not None:
+        raise ConfigError(f"{arguments.server} and --brokers {arguments.brokers}: give one of them")
     if arguments.count is not None and arguments.count < 1:
         raise ConfigError(f"--count {arguments.count}: must be at least 1")
     if arguments.size is not None and not _SIZE.fullmatch(arguments.size):
@@ -169,6 +172,21 @@ def _check(arguments: Namespace) -> None:
     for name in ("metrics_token_file", "metrics_ca_file"):
         if arguments.metrics is None and getattr(arguments, name) is not None:
             raise ConfigError(f"--{name.replace('_', '-')} requires --metrics URL")
+
+
+def _check_form(arguments: Namespace, *, is_once: bool) -> None:
+    """Reject options that the screen, a view printed once, or lines of figures would ignore."""
+    if arguments.interval is not None:
+        form, ignored = "--interval", ["view", "filter", "size"]
+    elif not is_once:
+        form, ignored = "the screen", ["filter", "size"]
+    elif arguments.format in {"json", "csv"}:
+        form, ignored = f"--format {arguments.format}", ["size"]
+    else:
+        return
+    for name in ignored:
+        if getattr(arguments, name) is not None:
+            raise ConfigError(f"--{name} has no effect on {form}")
 
 
 def _check_rolling_form(form: str) -> None:
@@ -226,7 +244,7 @@ async def _show(arguments: Namespace) -> int:
     from trionet.dashboard._app import DashboardSettings, run_dashboard
 
     settings = DashboardSettings(
-        view=arguments.view,
+        view=arguments.view or DEFAULT_VIEW,
         refresh_seconds=arguments.refresh,
         color=False if arguments.no_color else None,
         ascii=arguments.ascii,
@@ -262,9 +280,13 @@ async def _until_interrupted(
 async def _roll(arguments: Namespace) -> int:
     from trionet.dashboard._once import roll
 
+    def report(alarm: str) -> None:
+        print_message(arguments, alarm)
+        arguments.last_logged = alarm  # the error at the end may say the same
+
     async with open_source(arguments) as source:
         form = arguments.format or "text"
-        await roll(source, arguments.interval, arguments.count, form, stdout())
+        await roll(source, arguments.interval, arguments.count, form, stdout(), report)
     return 0
 
 
@@ -296,12 +318,12 @@ def _once_options(arguments: Namespace) -> OnceOptions:
     elif out.isatty():
         width, height = shutil.get_terminal_size((width, height))
     return OnceOptions(
-        view=arguments.view,
+        view=arguments.view or DEFAULT_VIEW,
         form=arguments.format or "text",
         width=width,
         height=height,
         ascii=bool(arguments.ascii) or "utf" not in (getattr(out, "encoding", None) or "").lower(),
-        filter=arguments.filter,
+        filter=arguments.filter or "",
         theme="dark" if arguments.theme == "auto" else arguments.theme,
         is_terminal=out.isatty(),
     )

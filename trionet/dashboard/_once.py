@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -118,8 +118,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
     Raises:
         NotATableError: JSON or CSV was requested for a view without a table.
         UnreachableError: no broker can be reached.
-        NoDataError: nothing could be read, or only a part of the pipeline's results, or JSON or CSV
-            was requested and the source does not have the data.
+        NoDataError: nothing could be read, or only a part of the pipeline's results, or the source
+            does not have the view's data.
     """
     ui = Ui(all_views(), options.view)
     model = Model()
@@ -133,6 +133,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
         raise NoDataError(_why_no_data(source, model, ui.current.view))
     ui.current.filter = options.filter
     ui.current.update_fully(model)
+    if ui.current.table is not None and ui.current.table.missing is not None:
+        raise NoDataError(ui.current.table.missing)
     form, width, height, glyphs = options.form, options.width, options.height, options.glyphs
     if form in PICTURES:
         return FRAME_FORMS[form](draw(ui, model, width, height, glyphs), options.theme)
@@ -143,8 +145,6 @@ async def render_once(source: Source, options: OnceOptions) -> str:
         raise NotATableError(
             f"the view {options.view} has no table; use --interval to print its figures"
         )
-    if ui.current.table.missing is not None:
-        raise NoDataError(ui.current.table.missing)
     if form == "csv":
         return as_csv(ui.current.table, ui.current.rows, is_terminal=options.is_terminal)
     return as_json(ui.current.table, ui.current.rows)
@@ -253,9 +253,14 @@ def _lines(state: ViewState, model: Model, pen: Pen) -> list[Line]:
 
 
 async def roll(
-    source: Source, interval_seconds: float, count: int | None, form: str, out: IO[str]
+    source: Source,
+    interval_seconds: float,
+    count: int | None,
+    form: str,
+    out: IO[str],
+    report: Callable[[str], None],
 ) -> None:
-    """Write a line of figures at regular intervals.
+    """Write a line of figures at regular intervals, and report alarms as they change.
 
     Args:
         source: the source to show.
@@ -263,8 +268,10 @@ async def roll(
         count: the number of lines; None to continue until cancelled.
         form: the format, one of :data:`ROLLING_FORMS`; JSON is one document per line.
         out: the output, which is flushed after each line.
+        report: called with each new alarm.
 
     Raises:
+        NoDataError: all lines are written, and nothing could be read.
         OSError: ``out`` cannot be written to.
     """
     model = Model()
@@ -278,13 +285,21 @@ async def roll(
             nursery.start_soon(_run, source, model, ready)
             with trio.move_on_after(WAIT_SECONDS):
                 await ready.wait()
-            written = 0
+            written, has_figures = 0, False
+            reported: list[str] = []
             while count is None or written < count:
                 await trio.sleep(interval_seconds)  # rates need two looks
                 writer.write(datetime.now().astimezone(), model)
                 out.flush()
                 written += 1
+                has_figures = has_figures or bool(model.figures)
+                for alarm in model.problems:
+                    if alarm not in reported:
+                        report(alarm)
+                reported = model.problems
             nursery.cancel_scope.cancel(reason="all lines are written")
+    if not has_figures:
+        raise NoDataError(next(iter(reported), f"{source.name}: no response"))
 
 
 class _TextLines:
@@ -304,8 +319,6 @@ class _TextLines:
             self._out.write(f"{'TIME':<8} {' '.join(titles)}\n")
         texts = (_cell(name, model.figures.get(name)) for name in names)
         self._out.write(f"{now:%H:%M:%S} {' '.join(texts)}\n")
-        for alarm in model.problems:
-            self._out.write(f"! {' '.join(wrapped(alarm, 10_000))}\n")
         self._written += 1
 
 
