@@ -109,7 +109,13 @@ def _bar(progress: Progress) -> Iterator[Callable[[], None]]:
     from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
-    console = Console(file=sys.stderr)
+
+    class VisibleCursor(Console):
+        def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002 -- rich's signature
+            """Leave the cursor alone, which Ctrl-Z or SIGKILL would leave hidden."""
+            return False
+
+    console = VisibleCursor(file=sys.stderr)
     with Bar(*columns, console=console, auto_refresh=False, transient=True) as bar:
         task = bar.add_task("", total=progress.records_total)
 
