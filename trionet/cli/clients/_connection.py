@@ -224,15 +224,19 @@ class _Handler(logging.StreamHandler[TextIO]):
 
     Attributes:
         held: the messages about brokers that cannot be reached; None to write them.
+        has_named_causes: whether one of these messages, which name the cause, was written.
     """
 
     held: list[logging.LogRecord] | None = None
+    has_named_causes = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self.held is not None and hasattr(record, "unreached"):
+        is_cause = hasattr(record, "unreached")
+        if self.held is not None and is_cause:
             self.held.append(record)
-        else:
-            super().emit(record)
+            return
+        self.has_named_causes = self.has_named_causes or is_cause
+        super().emit(record)
 
     def write_held(self, *, discard: bool = False) -> None:
         """Write or discard what was held back, and hold nothing back from now on."""
@@ -250,6 +254,12 @@ def release_log(*, discard: bool = False) -> None:
     for handler in get_logger("trionet").handlers:
         if isinstance(handler, _Handler):
             handler.write_held(discard=discard)
+
+
+def has_named_causes() -> bool:
+    """Return whether the log on standard error names why brokers cannot be reached."""
+    handlers = get_logger("trionet").handlers
+    return any(isinstance(each, _Handler) and each.has_named_causes for each in handlers)
 
 
 class _OneLine(logging.Formatter):

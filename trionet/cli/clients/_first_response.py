@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from trionet.errors import CallTimedOutError, DisconnectedError
 
-from ._connection import release_log
+from ._connection import has_named_causes, release_log
 
 if TYPE_CHECKING:
     from trionet.client._client_metrics import ClientStatistics
@@ -93,13 +93,19 @@ def timeout_error(
 ) -> CallTimedOutError:
     """Return the error for a command that timed out, with the cause if it is known.
 
+    A cause that the log has named is not repeated.
+
     Args:
         servers: the bootstrap servers.
         seconds: the time that the command waited.
         client: the client that waited.
         option: the option that raises the limit.
     """
+    from trionet.client.network._reachability import UNREACHED
+
     why = client.connection_problem()
+    if has_named_causes() and why.startswith(UNREACHED):
+        why = UNREACHED
     if not why and is_connected(client):
         why = f"{servers} responded earlier but no longer does, or a leader cannot be reached"
     elif not why:

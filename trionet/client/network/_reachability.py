@@ -172,6 +172,9 @@ def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | 
     return f"{'SASL_' if has_sasl else ''}{'SSL' if has_tls else 'PLAINTEXT'}"
 
 
+#: How :meth:`Reachability.problem` begins if no bootstrap server responds; the causes follow.
+UNREACHED: Final = "no bootstrap broker could be reached"
+
 # The number of nodes that a message names; further nodes are only counted.
 _NAMED_MAX: Final = 3
 
@@ -324,7 +327,7 @@ class Reachability:
             for each in islice(cluster.nodes.values(), _NAMED_MAX)
         ]
         counted = _counted(causes, len(cluster.nodes), "; ")
-        return f"no bootstrap broker could be reached ({counted})"
+        return f"{UNREACHED} ({counted})"
 
     def error(self, cluster: Cluster) -> DisconnectedError | None:
         """Return an error that :meth:`problem` describes, as the cause of a timeout.
