@@ -93,6 +93,11 @@ def test_a_copy_of_what_is_sent_that_loses_its_reader_is_a_failure(trionet_broke
     assert "the reader of standard output exited before all was written" in done.err
 
 
+def test_a_malformed_frame_is_known_although_the_reader_has_exited() -> None:
+    assert 1 == run("stdout ended", "decode", stdin=b"00").status
+    assert 0 == run("stdout ended", "decode", "--list").status
+
+
 def test_a_failure_is_known_although_the_reader_of_the_results_has_exited(
     trionet_broker: Broker,
 ) -> None:

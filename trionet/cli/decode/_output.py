@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from trionet._util._text import printable, quoted
 
+from ..terminal._streams import discard_output
 from ._tree import PROBLEM, Blob, Entry, Meant, Tree
 
 _STYLES: Final = {
@@ -25,7 +26,8 @@ _STYLES: Final = {
 def write_entries(entries: Iterable[Entry], bytes_shown: int | None, *, as_json: bool) -> bool:
     """Write entries as text or JSON lines, and return whether all entries are valid.
 
-    Output is flushed after each entry, because the input may be a pipe with long pauses.
+    Output is flushed after each entry, because the input may be a pipe with long pauses. If its
+    reader exits, no more entries are read.
 
     Args:
         entries: the entries.
@@ -36,12 +38,18 @@ def write_entries(entries: Iterable[Entry], bytes_shown: int | None, *, as_json:
     write = None if as_json else _line_writer()
     for entry in entries:
         is_valid = is_valid and entry.problem is None
-        if write is None:
-            print(json.dumps(document(entry, bytes_shown)))
-        else:
-            for line in entry_lines(entry, bytes_shown):
-                write(line)
-        sys.stdout.flush()
+        try:
+            if write is None:
+                print(json.dumps(document(entry, bytes_shown)))
+            else:
+                for line in entry_lines(entry, bytes_shown):
+                    write(line)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            if is_valid:
+                raise
+            discard_output()
+            break
     return is_valid
 
 
