@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from support.processes import SAME_TRIONET
@@ -134,8 +133,9 @@ def after_signal(number: int, seconds: float, command: Sequence[str]) -> Done:
 
 def signal_complaint(number: int, usual: Done, done: Done) -> str:
     """Return what is wrong with what a command came to after a signal; or nothing."""
-    # Python's own start is not ours: it ends with a message of its own, before any of our modules.
-    is_ours = "trionet" in done.err.replace(str(Path(sys.executable).parent), "")
+    # Until the module of the command is loaded, Python's own start and the import of the package
+    # end with a message of Python's.
+    is_ours = f"trionet{os.sep}__main__.py" in done.err
     if is_ours and any(each in done.err for each in CRASHES):
         return done.err.strip().splitlines()[-1]
     ended = signal.SIGINT if number == signal.SIGTSTP else number
