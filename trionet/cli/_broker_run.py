@@ -37,10 +37,6 @@ _SECURITY_KEY = re.compile(
 Show = Callable[[Broker], Awaitable[object]]
 """A function that shows a broker until the user quits."""
 
-# A stand-alone broker keeps Kafka's behaviour where open_broker by itself trades it for speed.
-_DEFAULTS = {"group.initial.rebalance.delay.ms": 3000}
-
-
 # The options that edit the data of a stopped broker.
 _OFFLINE = (
     "--add-scram",
@@ -216,7 +212,7 @@ async def _serve(
         async with trio.open_nursery() as nursery:
             ready, stop = trio.Event(), trio.Event()
             nursery.start_soon(watch_signals, signals, log, ready, stop, nursery.cancel_scope)
-            async with open_broker({**_DEFAULTS, **settings}, brokers=brokers) as broker:
+            async with open_broker(settings, brokers=brokers) as broker:
                 # A broker cancelled at the end of its start must not report itself ready.
                 await trio.lowlevel.checkpoint_if_cancelled()
                 with broker.own_process():

@@ -51,6 +51,8 @@ def test_without_settings_a_broker_listens_on_loopback_with_kafkas_defaults() ->
     assert config.log_dir is None
     assert config["num.partitions"] == 1
     assert config["message.max.bytes"] == 1_048_588
+    # That of Kafka's own server.properties for a first try, where the default is 3000.
+    assert config["group.initial.rebalance.delay.ms"] == 0
     assert config["advertised.listeners"] is None
     assert config.originals == {}
     assert config.without_effect == ()

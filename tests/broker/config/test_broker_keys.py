@@ -42,10 +42,11 @@ KEYWORD_TYPES: dict[str, tuple[object, ...]] = {
 KINDS = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 
 # Where a broker of ours needs no setting and Kafka does, or would listen on every address, or let
-# strangers hold much memory.
+# strangers hold much memory, or let the first member of a group wait for others.
 DEFAULTS_OF_OURS = {
     "broker.id",
     "controller.listener.names",
+    "group.initial.rebalance.delay.ms",
     "listeners",
     "node.id",
     "process.roles",

@@ -71,7 +71,7 @@ APPLIED: tuple[Row, ...] = (
     ("default.replication.factor", INT, 1, None),
     ("delete.topic.enable", BOOLEAN, True, None),
     ("fetch.max.bytes", INT, 57_671_680, at_least(1024)),
-    ("group.initial.rebalance.delay.ms", INT, 3000, None),
+    ("group.initial.rebalance.delay.ms", INT, 0, None),
     ("group.max.session.timeout.ms", INT, 1_800_000, None),
     ("group.max.size", INT, INT_MAX, FROM_1),
     ("group.min.session.timeout.ms", INT, 6000, None),

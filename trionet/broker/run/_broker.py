@@ -60,9 +60,8 @@ if TYPE_CHECKING:
 
 logger = get_logger("trionet.broker")
 
-# Defaults of open_broker that differ from Kafka's, for tests: a free port, and no wait for further
-# group members.
-_DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": 0}
+# Programs and tests listen on a free port.
+_DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0"}
 # What open_broker takes beside settings, for the error about a misspelled keyword.
 _ARGUMENTS = ("brokers", "topics", "principal_builder", "network", "disk")
 _WITHOUT_TRIO = (
