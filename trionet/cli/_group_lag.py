@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ from trionet.client.admin._groups import CommittedOffset
 from trionet.errors import ApiError, TrionetError, UnsupportedVersionError
 from trionet.protocol.error_codes import GROUP_ID_NOT_FOUND
 
+from .arguments._topic_partitions import assignment_text
 from .clients._partition_offsets import start_and_end, with_leader
 from .terminal._output import Table, facts
 
@@ -265,25 +265,6 @@ def document(group: Group) -> dict[str, Any]:
         "topics": [each._asdict() for each in topic_lags(group.partitions)],
         "partitions": [each._asdict() for each in group.partitions],
     }
-
-
-def assignment_text(assignment: Iterable[TopicPartition]) -> str:
-    """Format an assignment, such as ``orders:0-2,5 payments:1``."""
-    return " ".join(
-        f"{topic}:{_ranges([key.partition for key in keys])}"
-        for topic, keys in groupby(sorted(assignment), key=lambda key: key.topic)
-    )
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Format sorted numbers, with runs of consecutive numbers as ranges."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and ranges[-1][1] == number - 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ",".join(f"{a}-{b}" if a != b else str(a) for a, b in ranges)
 
 
 _SUMMARY: Final = ("group", "type", "state", "coordinator", "assignor", "members", "lag")

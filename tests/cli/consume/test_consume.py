@@ -123,6 +123,21 @@ def test_a_group_goes_on_after_what_was_written(trionet: CommandLine, letters: s
     assert f"{letters} [0] at 5, lag 0" in rest.err
 
 
+def test_who_joins_a_group_sees_what_it_waits_for_and_what_it_gets(trionet: CommandLine) -> None:
+    topic = trionet.topic(4)
+    trionet.write(topic, [b"a"])
+    group = f"group-of-{topic}"
+
+    told = trionet.run("consume", "-G", group, topic, "-e")
+    quiet = trionet.consume("-G", group, topic, "-e")
+
+    assert [
+        f"trionet consume: waiting for group {group} to assign partitions",
+        f"trionet consume: group {group} assigned {topic}:0-3",
+    ] == told.err.splitlines()[:2]
+    assert "" == quiet.err
+
+
 def test_what_a_group_has_stored_is_where_others_may_begin(
     trionet: CommandLine, letters: str
 ) -> None:

@@ -1,11 +1,12 @@
-"""Parses partitions on the command line (``orders:0,2``) and offsets in files."""
+"""Parses and formats partitions (``orders:0,2``), and parses offsets in files."""
 
 from __future__ import annotations
 
 import csv
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +47,25 @@ def parse_partitions(texts: Iterable[str]) -> list[int]:
                 "by commas"
             )
     return sorted({int(word) for word in words})
+
+
+def assignment_text(assignment: Iterable[TopicPartition]) -> str:
+    """Format an assignment, such as ``orders:0-2,5 payments:1``."""
+    return " ".join(
+        f"{topic}:{_ranges([key.partition for key in keys])}"
+        for topic, keys in groupby(sorted(assignment), key=lambda key: key.topic)
+    )
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Format sorted numbers, with runs of consecutive numbers as ranges."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(f"{a}-{b}" if a != b else str(a) for a, b in ranges)
 
 
 def read_offsets(name: str) -> dict[TopicPartition, int]:

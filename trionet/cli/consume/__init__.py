@@ -150,7 +150,7 @@ def _options(arguments: argparse.Namespace) -> ConsumeOptions:
         topics=topics,
         is_pattern=is_pattern,
         partitions=numbers,
-        group=arguments.group is not None,
+        group=arguments.group,
         span=where,
         stops=arguments.exit,
         records_max=arguments.count,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
@@ -15,6 +16,7 @@ from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._range import END, assign_range, existing_partitions, unknown_topic
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
+from ..arguments._topic_partitions import assignment_text
 from ..arguments._values import matching
 from ..clients._first_response import Client, connect, timeout_error
 from ..records._packing import PackError
@@ -46,7 +48,7 @@ class ConsumeOptions:
         topics: the topic names, or patterns.
         is_pattern: whether the topics are patterns.
         partitions: the partition numbers; empty for all.
-        group: whether a group assigns the partitions.
+        group: the group that assigns the partitions; None to read without a group.
         span: the range to read in each partition.
         stops: whether to stop at the current end offsets.
         records_max: the maximum number of records to read; None for all.
@@ -67,7 +69,7 @@ class ConsumeOptions:
     topics: Sequence[str]
     is_pattern: bool
     partitions: Collection[int]
-    group: bool
+    group: str | None
     span: Span
     stops: bool
     records_max: int | None
@@ -143,27 +145,37 @@ class _Run:
             options.settings,
             topics=self._subscription(topics),
             on_assigned=self._assigned,
+            on_revoked=partial(self._report_of_group, "revoked"),
+            on_lost=partial(self._report_of_group, "lost"),
         ) as consumer:
             with self._stop.ending_waits():
-                if options.group:
+                if options.group is not None:
                     await self._check_topics(consumer, topics)
                 else:
                     await self._assign(consumer, topics)
             if self._stop.number is None:
+                if options.group is not None and not options.is_quiet:
+                    options.report(f"waiting for group {options.group} to assign partitions")
                 await self._read(consumer)
             if options.shows_lag:
                 self._report_lag(consumer)
 
     def _subscription(self, topics: Sequence[str]) -> Sequence[str] | re.Pattern[str] | None:
         """Return the subscription of the group, or None without a group."""
-        if not self._options.group:
+        if self._options.group is None:
             return None
         if self._options.is_pattern:
             return re.compile("|".join(f"(?:{each})" for each in topics))
         return topics
 
-    def _assigned(self, _partitions: Collection[TopicPartition]) -> None:
+    def _assigned(self, partitions: Collection[TopicPartition]) -> None:
         self._is_assigned = True
+        self._report_of_group("assigned", partitions)
+
+    def _report_of_group(self, verb: str, partitions: Collection[TopicPartition]) -> None:
+        if not self._options.is_quiet:
+            named = assignment_text(partitions) or "no partitions"
+            self._options.report(f"group {self._options.group} {verb} {named}")
 
     async def _topics(self) -> Sequence[str]:
         """Return the topic names, or the patterns themselves if a group subscribes to them."""
@@ -180,9 +192,9 @@ class _Run:
                 found = matching(options.topics, await admin.list_topics())
             if late.cancelled_caught:
                 raise self._timeout_error(admin)
-        if not found and (options.stops or not options.group):
+        if not found and (options.stops or options.group is None):
             raise unknown_topic(f"no topic matches {' or '.join(options.topics)}")
-        return options.topics if options.group else found
+        return found if options.group is None else options.topics
 
     async def _connect(self, client: Client) -> None:
         await connect(client, option="-m 60", waits=self._options.waits)
@@ -267,7 +279,7 @@ class _Run:
 
     @property
     def _stops_by_lag(self) -> bool:
-        return self._options.group and self._options.stops
+        return self._options.group is not None and self._options.stops
 
     def _has_no_lag(self, consumer: Consumer) -> bool:
         return self._is_assigned and all(consumer.lag(each) == 0 for each in consumer.assignment)
