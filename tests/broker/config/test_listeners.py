@@ -109,6 +109,15 @@ def test_listeners_that_can_be_served(settings: dict[str, object], expected: lis
             ({"listeners": f"PLAINTEXT://{host}:1"}, f"listeners: PLAINTEXT://{host}:1{WILDCARD}")
             for host in ("", "0.0.0.0", "[::]", "[0:0:0:0:0:0:0:0]")
         ),
+        (
+            {"listeners": "PLAINTEXT://0.0.0.0:1,SSL://:2"},
+            (
+                "listeners: PLAINTEXT://0.0.0.0:1, SSL://:2 are wildcard addresses, to which clients"
+                " cannot connect; set advertised.listeners to the address that clients use, such as"
+                " advertised.listeners=PLAINTEXT://localhost:1,SSL://localhost:2 (on the command line:"
+                " --set advertised.listeners=PLAINTEXT://localhost:1,SSL://localhost:2)"
+            ),
+        ),
         *(
             ({"advertised.listeners": text}, f"advertised.listeners{message}")
             for text, message in (

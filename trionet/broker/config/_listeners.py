@@ -97,13 +97,18 @@ def advertised_listeners(
                 f"advertised.listeners: clients cannot connect to {endpoint}; expected a host name"
                 " or address of this machine that clients can reach"
             )
-    for endpoint in bound:
-        if endpoint.is_wildcard and endpoint.listener_name not in advertised:
-            raise ConfigError(
-                f"listeners: {endpoint} is a wildcard address, to which clients cannot connect;"
-                " set advertised.listeners to the address that clients use, such as"
-                f" advertised.listeners={endpoint.listener_name}://localhost:{endpoint.port}"
-            )
+    wildcards = [
+        each for each in bound if each.is_wildcard and each.listener_name not in advertised
+    ]
+    if wildcards:
+        verb = "is a wildcard address" if len(wildcards) == 1 else "are wildcard addresses"
+        hosts = ",".join(f"{each.listener_name}://localhost:{each.port}" for each in wildcards)
+        raise ConfigError(
+            f"listeners: {', '.join(map(str, wildcards))} {verb}, to which clients cannot connect;"
+            " set advertised.listeners to the address that clients use, such as"
+            f" advertised.listeners={hosts} (on the command line: --set"
+            f" advertised.listeners={hosts})"
+        )
     return {endpoint.listener_name: endpoint for endpoint in bound} | advertised
 
 
