@@ -31,7 +31,7 @@ KINDS = {
 
 SPECIMENS = [
     ApiError(3, "no such topic"),
-    ConfigError("wrong"),
+    ConfigError("wrong", "worse"),
     SendBatchError(["a", "b"], [(1, DisconnectedError("gone"))]),
     UndeliveredError([("t", 0, 2, DisconnectedError("gone"))], 2),
     FencedInstanceIdError("g", "i"),

@@ -95,7 +95,16 @@ class AuthenticationError(TrionetError):
 
 
 class ConfigError(TrionetError, ValueError):
-    """A setting is unknown or has an invalid value; the message says what is allowed."""
+    """Settings are unknown or have invalid values; the message says what is allowed.
+
+    ``args`` are the problems that were found: usually one, or all of a file of settings.
+    """
+
+    def _text(self) -> str:
+        if len(self.args) < 2:
+            return super()._text()
+        listed = " ".join(f"({number}) {text}" for number, text in enumerate(self.args, 1))
+        return f"{len(self.args)} problems: {listed}"
 
 
 # Kafka's retriable error codes, as in protocol.error_codes.RETRIABLE. They are repeated as numbers

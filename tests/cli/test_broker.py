@@ -306,7 +306,10 @@ def test_listen_names_a_protocol_if_it_is_not_the_plain_one(tmp_path: Path) -> N
         (["--listen", "127.0.0.1"], r"127\.0\.0\.1"),
         (["--listen", "SSL://127.0.0.1"], r"--listen SSL://127\.0\.0\.1: must have the form"),
         (["--listen", "TLS://127.0.0.1:0"], r"TLS://127\.0\.0\.1:0"),
-        (["--listen", "0.0.0.0:0"], r"set advertised\.listeners"),
+        (
+            ["--listen", "0.0.0.0:0"],
+            r"set advertised\.listeners.*: --set advertised\.listeners=PLAINTEXT://localhost:0\)",
+        ),
         (["--config", "/no/such/file"], r"/no/such/file"),
         (["--config", "/dev/zero"], r"cannot read /dev/zero: it is a device"),
         (["--set", "sasl.enabled.mechanisms"], r"KEY=VALUE"),
@@ -332,16 +335,18 @@ def test_wrong_settings_are_one_sentence_and_status_2(
     assert re.search(rf"\Atrionet broker: .*{message}.*\n\Z", printed.err)
 
 
-def test_a_wrong_line_of_a_file_is_named(
+def test_all_wrong_lines_of_a_file_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     properties = tmp_path / "server.properties"
-    properties.write_text("num.partitions=1\nlog.retention.hour=1\n")
+    properties.write_text("num.partitions=many\nlog.retention.hour=1\n")
 
     status = main(["broker", "--config", str(properties), "--listen", "127.0.0.1:0"])
 
     assert 2 == status
-    assert "log.retention.hours" in capsys.readouterr().err
+    one, two = capsys.readouterr().err.splitlines()
+    assert one.startswith("trionet broker: num.partitions = 'many' is not allowed")
+    assert two.startswith("trionet broker: log.retention.hour: unknown key; ")
 
 
 def test_memory_and_a_folder_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

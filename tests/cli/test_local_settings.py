@@ -133,7 +133,12 @@ def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
         ("num.partitions=3\nauto.create.topics.enable=false\n", []),
         ("num.partitions=3\nclient.id=x\nacks=1\n", [("error", "num.partitions")]),
         ("node.id=1\nbroker.id=2\n", [("error", "")]),
+        (
+            "node.id=1\nbroker.id=2\nnum.partition=1\n",
+            [("error", ""), ("error", "num.partition")],
+        ),
         ("node.id=1\nlog.preallocate=true\n", [("note", "log.preallocate")]),
+        ("node.id=1\nzookeeper.connect=h:1\n", [("note", "zookeeper.connect")]),
         ("node.id=1\ncontroller.quorum.voters=1@h:1\n", [("note", "controller.quorum.voters")]),
     ],
 )

@@ -291,15 +291,15 @@ def _check_broker(given: Mapping[str, str]) -> list[Finding]:
             parse_value(name, kind, rule, value)
         except ConfigError as error:
             findings.append(Finding(ERROR, key, str(error)))
-    if findings:
-        return findings
     try:
         config = BrokerConfig.from_settings(given)
     except ConfigError as error:
-        return [Finding(ERROR, "", str(error))]
+        known = {each.text for each in findings}
+        return [*findings, *(Finding(ERROR, "", text) for text in error.args if text not in known)]
     notes = {
         "has no effect on a single node": config.without_effect,
         "refers to an unknown listener": config.unknown_listener_keys,
+        "is unknown, or removed from Kafka": config.unknown,
         "requests a feature that this version does not support": [
             text.partition("=")[0] for text in config.not_applied
         ],

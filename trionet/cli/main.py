@@ -119,7 +119,8 @@ def _run(chosen: str, arguments: Sequence[str]) -> int:
         # The client may have logged the error that it raises.
         logged = getattr(args, "last_logged", None)
         if not logged or not str(error).endswith(logged):
-            _print_message(args, chosen, str(error))
+            for text in _texts_of(error):
+                _print_message(args, chosen, text)
         return 2 if isinstance(error, ConfigError) else 1
     except BrokenPipeError:
         discard_output()
@@ -144,6 +145,11 @@ def _parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     except SystemExit:
         sys.stdout.flush()  # argparse ignores that --help cannot be written
         raise
+
+
+def _texts_of(error: TrionetError) -> Sequence[str]:
+    """Return a line for each problem: a file of settings may have several."""
+    return error.args if isinstance(error, ConfigError) and error.args else (str(error),)
 
 
 def _print_message(args: Namespace, chosen: str, text: str) -> None:

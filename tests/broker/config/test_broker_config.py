@@ -78,6 +78,177 @@ def test_the_server_properties_of_kafka_starts() -> None:
     assert config.not_applied == ()
 
 
+# What Kafka 0.11 to 2.8 had in its config/server.properties, and a few more that its users set.
+ZOOKEEPER_PROPERTIES = """
+broker.id=0
+port=9092
+host.name=localhost
+advertised.host.name=localhost
+advertised.port=9092
+listeners=PLAINTEXT://localhost:9092
+delete.topic.enable=true
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/var/lib/kafka
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.flush.interval.messages=10000
+log.flush.interval.ms=1000
+log.retention.hours=168
+log.retention.bytes=1073741824
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=6000
+zookeeper.set.acl=false
+group.initial.rebalance.delay.ms=0
+broker.id.generation.enable=true
+reserved.broker.max.id=1000
+inter.broker.protocol.version=2.8
+log.message.format.version=2.8
+log.message.timestamp.difference.max.ms=9223372036854775807
+log.message.downconversion.enable=true
+control.plane.listener.name=CONTROLLER
+controlled.shutdown.max.retries=3
+delegation.token.master.key=hush
+password.encoder.secret=hush
+quota.producer.default=10485760
+replica.fetch.backoff.ms=1000
+unclean.leader.election.enable=false
+"""
+# What a distribution of Confluent adds.
+CONFLUENT_PROPERTIES = """
+metric.reporters=io.confluent.metrics.reporter.ConfluentMetricsReporter
+confluent.support.metrics.enable=true
+confluent.support.customer.id=anonymous
+confluent.metrics.reporter.bootstrap.servers=localhost:9092
+confluent.metrics.reporter.topic.replicas=1
+confluent.license.topic.replication.factor=1
+confluent.metadata.topic.replication.factor=1
+confluent.metadata.server.token.key.path=/etc/keypair.pem
+confluent.security.event.logger.exporter.kafka.topic.replicas=1
+confluent.balancer.enable=true
+confluent.balancer.topic.replication.factor=1
+confluent.ssl.truststore.location=/etc/truststore.jks
+confluent.ssl.truststore.password=hush
+event.logger.exporter.kafka.topic.replicas=1
+kafka.rest.bootstrap.servers=localhost:9092
+ldap.java.naming.provider.url=ldaps://localhost
+ldap.ssl.truststore.location=/etc/truststore.jks
+jmx.port=9999
+"""
+# A configuration of Amazon MSK.
+AMAZON_PROPERTIES = """
+auto.create.topics.enable = true
+allow.everyone.if.no.acl.found = false
+default.replication.factor = 3
+min.insync.replicas = 2
+num.io.threads = 8
+num.network.threads = 5
+num.replica.fetchers = 2
+replica.lag.time.max.ms = 30000
+replica.selector.class = org.apache.kafka.common.replica.RackAwareReplicaSelector
+unclean.leader.election.enable = false
+zookeeper.session.timeout.ms = 18000
+listener.name.client_iam.aws_msk_iam.sasl.jaas.config = hush
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        (
+            ZOOKEEPER_PROPERTIES,
+            {
+                "port",
+                "host.name",
+                "advertised.host.name",
+                "advertised.port",
+                "zookeeper.connect",
+                "zookeeper.connection.timeout.ms",
+                "zookeeper.set.acl",
+                "broker.id.generation.enable",
+                "reserved.broker.max.id",
+                "inter.broker.protocol.version",
+                "log.message.format.version",
+                "log.message.timestamp.difference.max.ms",
+                "log.message.downconversion.enable",
+                "control.plane.listener.name",
+                "controlled.shutdown.max.retries",
+                "delegation.token.master.key",
+                "password.encoder.secret",
+                "quota.producer.default",
+            },
+        ),
+        (
+            CONFLUENT_PROPERTIES,
+            parse_properties(CONFLUENT_PROPERTIES).keys() - {"metric.reporters"},
+        ),
+        (
+            AMAZON_PROPERTIES,
+            {
+                "zookeeper.session.timeout.ms",
+                "listener.name.client_iam.aws_msk_iam.sasl.jaas.config",
+            },
+        ),
+    ],
+    ids=["ZooKeeper", "Confluent", "Amazon"],
+)
+def test_a_file_of_an_older_kafka_or_of_a_vendor_starts(text: str, unknown: set[str]) -> None:
+    config = BrokerConfig.from_settings(parse_properties(text))
+
+    assert unknown == set(config.unknown)
+    assert not unknown & {each.partition("=")[0] for each in config.not_applied}
+    assert "hush" not in repr(config)
+
+
+def test_what_begins_as_a_key_of_zookeeper_was_removed_whatever_it_resembles() -> None:
+    key = "zookeeper.ssl.keystore.location"
+
+    assert (key,) == BrokerConfig.from_settings({key: "/k"}).unknown
+
+
+def test_all_problems_are_reported_at_once() -> None:
+    settings = {
+        "num.partition": "3",
+        "num.io.threads": "many",
+        "listener.name.x.plian.sasl.jaas.config": "hush",
+        "node.id": "1",
+        "broker.id": "2",
+        "process.roles": "controller",
+        "log.dirs": "/a,/b",
+        "authorizer.class.name": "x.Y",
+        "log.retention.hours": "0",
+        "listeners": "PLAINTEXT://127.0.0.1:1,PLAINTEXT://127.0.0.1:2",
+    }
+
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_settings(settings)
+
+    begin = [
+        "num.partition: ",
+        "num.io.threads = 'many' ",
+        "listener.name.x.plian.sasl.jaas.config: ",
+        "node.id = 1 and broker.id = 2 ",
+        "process.roles = 'controller' ",
+        "authorizer.class.name = 'x.Y' ",
+        "log.retention.hours must ",
+        "log.dirs = '/a,/b' ",
+        "listeners = ",
+    ]
+    assert len(begin) == len(caught.value.args)
+    for start, problem in zip(begin, caught.value.args, strict=True):
+        assert problem.startswith(start)
+    assert str(caught.value).startswith("9 problems: (1) num.partition: ")
+    assert " (9) listeners = " in str(caught.value)
+
+
 def test_underscores_stand_for_dots_and_none_for_unset() -> None:
     by_keyword = BrokerConfig.from_settings(
         {"num_partitions": "3", "delete_topic_enable": False, "broker_rack": None}
@@ -167,7 +338,8 @@ IDLE = "connections.max.idle.ms"
         ({"num_partition": 1}, NEAREST),
         ({"retention.ms": 1}, "retention.ms: unknown key; the closest match is log.retention.ms"),
         ({"xyzzy": 1}, "xyzzy: unknown key"),
-        ({"zookeeper.connect": 1}, "this key was removed in Kafka 4; leave it out"),
+        ({"log.retention.hour": 1}, "unknown key; the closest match is log.retention.hours"),
+        ({"dataDir": "/tmp/zookeeper"}, "dataDir: unknown key"),
         (
             {"num.partitions": "zero"},
             "num.partitions = 'zero' is not allowed; allowed: an integer from 1 to 2147483647",

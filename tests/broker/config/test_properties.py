@@ -100,6 +100,15 @@ def test_a_malformed_line_is_named(text: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
+def test_all_malformed_lines_are_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_properties("=1\na=1\nb=\\u\n", "server.properties")
+
+    one, two = caught.value.args
+    assert one.startswith("server.properties:1: no key ")
+    assert two.startswith("server.properties:3: malformed escape ")
+
+
 @pytest.mark.parametrize(
     "data", ["a=é".encode(), "a=é".encode("iso-8859-1"), b"\xef\xbb\xbfa=\xc3\xa9"]
 )

@@ -74,13 +74,21 @@ async def test_settings_without_effect_are_named_once_at_the_start(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "trionet.broker")
-    settings = {"num.replica.fetchers": 4, "log.preallocate": True}
+    settings = {
+        "num.replica.fetchers": 4,
+        "log.preallocate": True,
+        "zookeeper.connect": "localhost:2181",
+        "confluent.license": "hush",
+    }
 
     async with open_broker(settings):
         pass
 
     assert 1 == caplog.text.count("settings without effect on a single node: num.replica.fetchers")
     assert 1 == caplog.text.count("not applied by this version: log.preallocate=true")
+    unknown = "settings that are unknown or that Kafka has removed: "
+    assert 1 == caplog.text.count(f"{unknown}zookeeper.connect, confluent.license")
+    assert "hush" not in caplog.text
 
 
 async def test_topics_are_there_from_the_start() -> None:

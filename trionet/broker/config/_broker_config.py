@@ -1,17 +1,18 @@
 """The broker's configuration: Kafka's keys and defaults, validated before the broker starts.
 
 A known key is either applied by this version, without effect on a single node, or not applied by
-this version; all three kinds are accepted. :attr:`BrokerConfig.without_effect` and
-:attr:`BrokerConfig.not_applied` are logged at startup. An unknown key raises an error that suggests
-the most similar known key.
+this version; all three kinds are accepted. An unknown key that resembles a known one raises an
+error that suggests it. Any other unknown key is accepted, as Kafka does: vendors have keys of their
+own, and files keep keys that Kafka has removed. What has no effect is logged at startup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
-from ..._util._text import nearest
+from ..._util._text import closest, nearest
 from ...errors import ConfigError
 from ...net.sasl._jaas import LoginModule, parse_jaas
 from ...net.wire._endpoint import Endpoint
@@ -30,6 +31,7 @@ from ._broker_keys import (
     NO_EFFECT,
     NO_OP_VALUES,
     NOT_APPLIED,
+    REMOVED,
     TRIONET_KEYS,
 )
 from ._listeners import (
@@ -56,7 +58,11 @@ _APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *TRIONET_KEYS))
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 # The memory that each of the cleaner's threads needs more than (KafkaConfig.validateValues).
 _CLEANER_BYTES = 1024 * 1024
-_REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version")
+# The least similarity of an unknown key to a known one for which it is taken for a mistake, and of
+# the name of a mechanism. Keys of vendors, such as confluent.ssl.truststore.location, have up to
+# 0.82; most mistakes of one or two letters have more than 0.9.
+_KEY_SIMILARITY = 0.85
+_MECHANISM_SIMILARITY = 0.6
 
 
 class BrokerConfig:
@@ -88,31 +94,52 @@ class BrokerConfig:
     unknown_listener_keys: tuple[str, ...]
     """The keys that are set for listeners that do not exist."""
 
-    def __init__(self, originals: dict[str, Value]) -> None:
-        """Validate parsed settings together; call :meth:`from_settings` to create a config."""
-        _set_node_id(originals)
-        _check_role(originals)
+    unknown: tuple[str, ...]
+    """The keys that are set and unknown: those of vendors, and those that Kafka has removed."""
+
+    def __init__(self, originals: dict[str, Value], problems: Collection[str] = ()) -> None:
+        """Validate parsed settings together; call :meth:`from_settings` to create a config.
+
+        Args:
+            originals: the values by key.
+            problems: the problems that were found in parsing them.
+
+        Raises:
+            ConfigError: there is a problem; its ``args`` are all problems.
+        """
+        found = list(problems)
+        for check in _CHECKS:
+            with _noting(found):
+                check(originals)
         self.originals = MappingProxyType(originals)
         self.node_id = self.integer("node.id")
-        self.log_dir = _one_folder(originals)
+        with _noting(found):
+            self.log_dir = _one_folder(originals)
         controllers = frozenset(name.upper() for name in self.names("controller.listener.names"))
-        map_text = self.text("listener.security.protocol.map")
-        has_map = "listener.security.protocol.map" in originals
-        protocols = protocol_map(map_text if has_map else None, controllers)
-        self.listeners = bound_listeners(self.names("listeners"), protocols, controllers)
-        self._advertised = advertised_listeners(
-            self.names("advertised.listeners") if "advertised.listeners" in originals else None,
-            self.listeners,
-            protocols,
-            controllers,
-        )
-        _check_values(originals)
+        with _noting(found):
+            self._read_listeners(controllers)
+        if found:
+            raise ConfigError(*found)
         self.without_effect = tuple(key for key in originals if _is_ignored(key, controllers))
-        self.not_applied = tuple(_not_applied(originals, self.without_effect))
+        self.unknown = tuple(filter(_is_unknown, originals))
+        self.not_applied = tuple(_not_applied(originals, (*self.without_effect, *self.unknown)))
         names = {endpoint.listener_name for endpoint in self.listeners} | controllers
         if originals.get("metrics.listener"):
             names.add("METRICS")
         self.unknown_listener_keys = tuple(key for key in originals if _is_of_none(key, names))
+
+    def _read_listeners(self, controllers: frozenset[str]) -> None:
+        map_text = self.text("listener.security.protocol.map")
+        has_map = "listener.security.protocol.map" in self.originals
+        protocols = protocol_map(map_text if has_map else None, controllers)
+        self.listeners = bound_listeners(self.names("listeners"), protocols, controllers)
+        has_advertised = "advertised.listeners" in self.originals
+        self._advertised = advertised_listeners(
+            self.names("advertised.listeners") if has_advertised else None,
+            self.listeners,
+            protocols,
+            controllers,
+        )
 
     @classmethod
     def from_settings(
@@ -130,16 +157,19 @@ class BrokerConfig:
                 unknown key may suggest as well.
 
         Raises:
-            ConfigError: a key is unknown, a value is not allowed, or settings conflict.
+            ConfigError: keys are unknown, values are not allowed, or settings conflict; its
+                ``args`` are all problems.
         """
         originals: dict[str, Value] = {}
+        problems: list[str] = []
         for name, raw in settings.items():
-            key, kind, _, rule = find_key(name, arguments)
-            value = parse_value(key, kind, rule, raw)
-            originals.pop(key, None)
-            if value is not None:
-                originals[key] = value
-        return cls(originals)
+            with _noting(problems):
+                key, kind, _, rule = find_key(name, arguments)
+                value = parse_value(key, kind, rule, raw)
+                originals.pop(key, None)
+                if value is not None:
+                    originals[key] = value
+        return cls(originals, problems)
 
     def __getitem__(self, key: str) -> Value:
         try:
@@ -211,26 +241,49 @@ def check_settings(settings: object) -> None:
         )
 
 
+@contextmanager
+def _noting(problems: list[str]) -> Iterator[None]:
+    """Add an error of the block to the problems, so that all of them are reported at once."""
+    try:
+        yield
+    except ConfigError as error:
+        problems.extend(error.args)
+
+
 def find_key(name: str, arguments: Collection[str] = ()) -> Row:
     """Return the definition of a key, written with dots or with underscores.
+
+    The value of an unknown key is secret, since its type is unknown.
 
     Args:
         name: the key.
         arguments: further names that the error may suggest.
 
     Raises:
-        ConfigError: the key is unknown; the message suggests the most similar key.
+        ConfigError: the key is unknown, and either resembles a known one, which the message names,
+            or is no key that a broker could have.
     """
     key = name if "." in name else name.replace("_", ".")
     if key in BROKER_KEYS:
         return BROKER_KEYS[key]
-    if key.startswith(_PLUGIN_PREFIXES):
-        return key, PASSWORD, None, None
     if key.startswith(LISTENER_PREFIX):
         return _find_listener_key(key)
-    if key.startswith(_REMOVED):
-        raise ConfigError(f"{key}: this key was removed in Kafka 4; leave it out")
+    if key.startswith(_PLUGIN_PREFIXES) or _is_removed(key) or _is_of_others(name):
+        return key, PASSWORD, None, None
     raise ConfigError(f"{key}: unknown key{nearest(key, (*BROKER_KEYS, *arguments))}")
+
+
+def _is_removed(key: str) -> bool:
+    return key in REMOVED or key.startswith("zookeeper.")
+
+
+def _is_of_others(name: str) -> bool:
+    """Whether an unknown name is a key of a vendor or a plug-in, rather than a mistake."""
+    _, dot, rest = name.partition(".")
+    if not dot:  # a keyword argument, or of another kind of file
+        return False
+    # Plug-ins that connect somewhere set their own ssl.truststore.location, with a prefix.
+    return rest in BROKER_KEYS or closest(name, BROKER_KEYS, _KEY_SIMILARITY) is None
 
 
 def is_not_applied(key: str) -> bool:
@@ -243,6 +296,15 @@ def _find_listener_key(key: str) -> Row:
     if base in BROKER_KEYS and can_be_set(mechanism, base):
         _, kind, _, rule = BROKER_KEYS[base]
         return key, kind, None, rule
+    first, dot, _ = base.partition(".")
+    # A wrong letter in the name of a mechanism must not leave the listener less safe.
+    if (
+        dot
+        and mechanism is None
+        and closest(first, MECHANISMS, _MECHANISM_SIMILARITY) is None
+        and closest(base, BROKER_KEYS, _KEY_SIMILARITY) is None
+    ):
+        return key, PASSWORD, None, None
     prefix = f"{LISTENER_PREFIX}{listener.lower()}."
     raise ConfigError(
         f"{key}: unknown key; allowed: {prefix}KEY with a broker key, and"
@@ -294,18 +356,21 @@ def _one_folder(originals: Mapping[str, Value]) -> str | None:
     return folders[0]
 
 
-def _check_values(originals: Mapping[str, Value]) -> None:
-    """Reject invalid settings, and settings that would be unsafe to ignore."""
+def _check_authorizer(originals: Mapping[str, Value]) -> None:
     if originals.get("authorizer.class.name"):
         raise ConfigError(
             f"authorizer.class.name = {originals['authorizer.class.name']!r} is not supported;"
             " leave it out: this version has no access control and would admit every client"
         )
+
+
+def _check_retention(originals: Mapping[str, Value]) -> None:
     for unit in ("ms", "minutes", "hours"):
         if originals.get(f"log.retention.{unit}") == 0:
             raise ConfigError(f"log.retention.{unit} must be -1 or at least 1, not 0")
-    _check_delay(originals)
-    _check_cleaner(originals)
+
+
+def _check_assignment(originals: Mapping[str, Value]) -> None:
     for kind in ("consumer", "share", "streams"):
         key = f"group.{kind}.assignment.interval.ms"
         lowest, highest = (f"group.{kind}.{end}.assignment.interval.ms" for end in ("min", "max"))
@@ -349,6 +414,25 @@ def _check_delay(originals: Mapping[str, Value]) -> None:
                 f"{key} = {delay_ms} must be less than {idle_key} = {idle_ms}, so that"
                 " clients receive the reason why authentication failed"
             )
+
+
+# Each rejects settings that are invalid, or would be unsafe to ignore.
+_CHECKS: tuple[Callable[[dict[str, Value]], None], ...] = (
+    _set_node_id,
+    _check_role,
+    _check_authorizer,
+    _check_retention,
+    _check_delay,
+    _check_cleaner,
+    _check_assignment,
+)
+
+
+def _is_unknown(key: str) -> bool:
+    """Whether an accepted key is unknown, and not one of a class plugged into Kafka."""
+    if key.startswith(LISTENER_PREFIX):
+        return split_listener_key(key)[2] not in BROKER_KEYS
+    return key not in BROKER_KEYS and not key.startswith(_PLUGIN_PREFIXES)
 
 
 def _is_ignored(key: str, controllers: frozenset[str]) -> bool:

@@ -476,6 +476,46 @@ INTERNAL: tuple[Row, ...] = (
     ("unstable.feature.versions.enable", BOOLEAN, False, None),
 )
 
+# Keys that Kafka has had since 0.8 and removed, which files that have been in use for long still
+# contain. All that begin with zookeeper. are among them.
+REMOVED: frozenset[str] = frozenset(
+    (
+        "advertised.host.name",
+        "advertised.port",
+        "auto.include.jmx.reporter",
+        "broker.id.generation.enable",
+        "control.plane.listener.name",
+        "controlled.shutdown.max.retries",
+        "controlled.shutdown.retry.backoff.ms",
+        "delegation.token.master.key",
+        "eligible.leader.replicas.enable",
+        "group.coordinator.new.enable",
+        "group.share.enable",
+        "group.share.max.groups",
+        "group.share.record.lock.partition.limit",
+        "host.name",
+        "inter.broker.protocol.version",
+        "leader.imbalance.per.broker.percentage",
+        "log.delete.delay.ms",
+        "log.message.downconversion.enable",
+        "log.message.format.version",
+        "log.message.timestamp.difference.max.ms",
+        "offsets.commit.required.acks",
+        "password.encoder.cipher.algorithm",
+        "password.encoder.iterations",
+        "password.encoder.key.length",
+        "password.encoder.keyfactory.algorithm",
+        "password.encoder.old.secret",
+        "password.encoder.secret",
+        "port",
+        "quota.consumer.default",
+        "quota.producer.default",
+        "replica.lag.max.messages",
+        "reserved.broker.max.id",
+        "unstable.metadata.versions.enable",
+    )
+)
+
 # Keys of plug-in classes that come with Kafka: its own definition of keys does not have them.
 PLUGIN_KEYS: frozenset[str] = frozenset(
     ("allow.everyone.if.no.acl.found", "metrics.jmx.exclude", "metrics.jmx.include", "super.users")

@@ -404,6 +404,8 @@ def report_settings(
         logger.warning("settings not applied by this version: %s", text)
     if text := added(config.unknown_listener_keys, before.unknown_listener_keys if before else ()):
         logger.warning("settings for listeners that do not exist: %s", text)
+    if text := added(config.unknown, before.unknown if before else ()):
+        logger.warning("settings that are unknown or that Kafka has removed: %s", text)
 
 
 def _without_effect(config: BrokerConfig, nodes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

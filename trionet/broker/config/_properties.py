@@ -50,18 +50,29 @@ def parse_properties(text: str, source: str = "<text>") -> dict[str, str]:
         source: the name of the source, for error messages.
 
     Raises:
-        ConfigError: a line has no key or a malformed ``\u`` escape. The message begins with
-            ``source:line:``.
+        ConfigError: lines have no key or a malformed ``\u`` escape; its ``args`` are a problem for
+            each such line, which begins with ``source:line:``.
     """
     properties: dict[str, str] = {}
+    problems: list[str] = []
     for number, line in _logical_lines(text):
-        key_end, value_start = _split(line)
-        where = f"{source}:{number}"
-        key = _unescape(line[:key_end], where)
-        if not key:
-            raise ConfigError(f"{where}: no key before {line[key_end:]!r}; expected key=value")
-        properties[key] = _unescape(line[value_start:], where)
+        try:
+            key, value = _parse(line, f"{source}:{number}")
+        except ConfigError as error:
+            problems.extend(error.args)
+        else:
+            properties[key] = value
+    if problems:
+        raise ConfigError(*problems)
     return properties
+
+
+def _parse(line: str, where: str) -> tuple[str, str]:
+    key_end, value_start = _split(line)
+    key = _unescape(line[:key_end], where)
+    if not key:
+        raise ConfigError(f"{where}: no key before {line[key_end:]!r}; expected key=value")
+    return key, _unescape(line[value_start:], where)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
