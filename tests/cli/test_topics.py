@@ -20,7 +20,7 @@ def b(trionet_broker: Broker) -> list[str]:
 
 
 def test_a_topic_is_made_listed_and_deleted(run: Run, b: list[str]) -> None:
-    made = run("topics", "create", "orders", "payments", "-p", "3", "-c", "retention.ms=60000", *b)
+    made = run("topics", "create", "orders", "payments", "-p", "3", "-s", "retention.ms=60000", *b)
     listed = run("topics", "list", *b)
     deleted = run("topics", "delete", "orders", "--yes", *b)
     left = run("topics", "list", "--json", *b)

@@ -315,7 +315,7 @@ def _document(
         default=-1,
     ),
     repeatable(
-        "-c, --set, --topic-config KEY=VALUE",
+        "-s, --set, -c, --topic-config KEY=VALUE",
         "a topic setting, such as retention.ms=86400000; may be repeated",
     ),
     option(
