@@ -19,6 +19,7 @@ def batch_of(
     timestamp: int = 1_714_550_400_123,
     headers: Sequence[Headers] | None = None,
     timestamp_type: int = 0,
+    broker_id: int = -1,
 ) -> ConsumerBatch:
     """Records of keys and values, with offsets from ``first`` on."""
     return ConsumerBatch(
@@ -31,4 +32,5 @@ def batch_of(
         headers=[()] * len(rows) if headers is None else headers,
         timestamp_type=timestamp_type,
         leader_epoch=7,
+        broker_id=broker_id,
     )

@@ -90,6 +90,7 @@ def test_json_is_a_document_a_line(
     assert [(n, value) for n, value in enumerate("abcde")] == [
         (each["offset"], each["payload"]) for each in found
     ]
+    assert {1} == {each["broker"] for each in found}
 
 
 def test_several_topics_and_patterns_of_topics(trionet: CommandLine) -> None:

@@ -190,7 +190,7 @@ def documents(lines: JsonLines, *rows: Row, **batch: Any) -> list[dict[str, Any]
 def test_a_record_has_kcats_shape() -> None:
     headers = [[("a", b"1"), ("b", None)]]
 
-    (found,) = documents(JsonLines(), (b"key", '"é"\n'.encode()), headers=headers)
+    (found,) = documents(JsonLines(), (b"key", '"é"\n'.encode()), headers=headers, broker_id=2)
 
     assert {
         "topic": "orders",
@@ -198,11 +198,22 @@ def test_a_record_has_kcats_shape() -> None:
         "offset": 10,
         "tstype": "create",
         "ts": 1714550400123,
+        "broker": 2,
         "headers": ["a", "1", "b", None],
         "key": "key",
         "payload": '"é"\n',
     } == found
-    assert ["topic", "partition", "offset", "tstype", "ts", "headers", "key", "payload"] == [*found]
+    assert [*found] == [
+        "topic",
+        "partition",
+        "offset",
+        "tstype",
+        "ts",
+        "broker",
+        "headers",
+        "key",
+        "payload",
+    ]
 
 
 def test_what_is_not_there_is_null_or_left_out() -> None:

@@ -12,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 
+import trionet
 from support.calls import append, batch, create_topic, produce
 from support.client import Client, connect
 from trionet import Broker, open_broker
@@ -68,6 +69,22 @@ async def test_records_come_whole_and_in_their_order() -> None:
         assert ("t", 0, 0, b"a") == (first.topic, first.partition, first.offset, first.value)
         assert (1, b"b", None, ()) == (second.offset, second.value, second.key, second.headers)
         assert (1_700_000_000_000, 0) == (first.timestamp, first.timestamp_type)
+
+
+async def test_a_batch_says_which_broker_it_came_from() -> None:
+    async with open_broker(brokers=2, topics={"t": 2}) as broker:
+        async with trionet.open_producer(broker.bootstrap_servers) as producer:
+            for number in range(2):
+                await producer.send("t", b"a", partition=number)
+        async with open_consumer(broker.bootstrap_servers, FROM_START) as consumer:
+            consumer.assign([T0, T1])
+            batches = aiter(consumer.batches())
+            found = {
+                each.partition: each.broker_id for each in [await anext(batches) for _ in "ab"]
+            }
+
+        assert {number: broker.leader("t", number) for number in range(2)} == found
+        assert 2 == len(set(found.values()))
 
 
 async def test_records_that_come_later_end_the_wait() -> None:

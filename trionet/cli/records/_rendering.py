@@ -328,11 +328,12 @@ class JsonLines:
         kind = _TIMESTAMP_TYPES.get(batch.timestamp_type, "unknown")
         head = f'{{"topic":{self._quote(batch.topic)},"partition":{batch.partition},"offset":'
         time = f',"tstype":"{kind}","ts":'
+        broker = "" if batch.broker_id < 0 else f',"broker":{batch.broker_id}'
         quote = self._quote
         payload = self._payload if self._with_value else _size
         lines = [
             f"{head}{offset}"
-            f"{'' if timestamp < 0 else f'{time}{timestamp}'}"
+            f"{'' if timestamp < 0 else f'{time}{timestamp}'}{broker}"
             f"{_headers(headers, quote) if headers else ''}"
             f",{_field('key', key, self._key, quote)},{payload(value)}}}"
             for offset, timestamp, key, value, headers in zip(

@@ -33,6 +33,7 @@ async def take_record(member: GroupMember, offset: int) -> None:
         epoch=0,
         start=FetchPosition(offset, 0),
         end=FetchPosition(offset + 1, 0),
+        broker_id=1,
     )
     next(chunk.records)
     state.hand_out(chunk)

@@ -40,7 +40,7 @@ def fetched(
     state = PartitionState()
     state.seek(FetchPosition(offset), is_valid=True)
     view = memoryview(records)
-    return CompletedFetch(NAME, state, FetchPosition(offset), view, aborted, settings)
+    return CompletedFetch(NAME, state, FetchPosition(offset), view, aborted, settings, 1)
 
 
 def offsets(fetch: CompletedFetch, records_wanted: int = ANY) -> list[int]:

@@ -49,7 +49,7 @@ def fetched(records: bytes, offset: int = 0, settings: FetchSettings = DEFAULTS)
     state = PartitionState()
     state.seek(FetchPosition(offset), is_valid=True)
     view = memoryview(records)
-    return CompletedFetch(T0, state, FetchPosition(offset), view, (), settings)
+    return CompletedFetch(T0, state, FetchPosition(offset), view, (), settings, 1)
 
 
 async def values(fetch: CompletedFetch) -> list[bytes | None]:
@@ -116,7 +116,7 @@ async def test_a_large_batch_that_is_corrupt_is_reported() -> None:
     state.seek(FetchPosition(0), is_valid=True)
     unchecked = FetchSettings(checks_crcs=False)
     view = memoryview(good + bytes(broken))
-    fetch = CompletedFetch(T0, state, FetchPosition(0), view, (), unchecked)
+    fetch = CompletedFetch(T0, state, FetchPosition(0), view, (), unchecked, 1)
 
     for _ in range(2):
         with pytest.raises(CorruptRecordError, match="cannot read t-0 at offset 1"):

@@ -22,7 +22,7 @@ def chunk() -> Chunk:
         [b"%d" % each for each in OFFSETS],
         [(), (("h", b"1"),), (), (), ()],
     )
-    return Chunk(TopicPartition("t", 4), columns, 1, 1, START, END)
+    return Chunk(TopicPartition("t", 4), columns, 1, 1, START, END, 3)
 
 
 def test_records_have_all_their_fields() -> None:

@@ -30,7 +30,7 @@ class Chunks:
             [()] * CHUNK,
         )
         ends = FetchPosition(start, 0), FetchPosition(start + CHUNK, 0)
-        return Chunk(TopicPartition("t", 0), columns, 0, 0, *ends)
+        return Chunk(TopicPartition("t", 0), columns, 0, 0, *ends, 1)
 
     async def next_chunk(self) -> Chunk:
         self.asked += 1

@@ -36,7 +36,7 @@ def hand_out(state: PartitionState, *offsets: int) -> None:
     count = len(offsets)
     columns = Columns(list(offsets), [0] * count, [None] * count, [b"a"] * count, [()] * count)
     start, end = FetchPosition(offsets[0], 0), FetchPosition(offsets[-1] + 1, 0)
-    chunk = Chunk(A0, columns, timestamp_type=0, epoch=0, start=start, end=end)
+    chunk = Chunk(A0, columns, timestamp_type=0, epoch=0, start=start, end=end, broker_id=1)
     state.hand_out(chunk)
     chunk.take(count)
 

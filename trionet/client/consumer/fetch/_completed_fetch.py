@@ -45,6 +45,7 @@ class CompletedFetch:
         aborted: the aborted transactions in the batches; used only with
             ``isolation.level=read_committed``.
         settings: the fetch settings.
+        broker_id: the broker that the partition was fetched from.
 
     Raises:
         CorruptRecordError: the header of the first batch is malformed, or the batch is incomplete.
@@ -68,12 +69,14 @@ class CompletedFetch:
         records: memoryview,
         aborted: Iterable[AbortedTransaction],
         settings: FetchSettings,
+        broker_id: int,
     ) -> None:
         self.name = name
         self.state = state
         self.chunk: Chunk | None = None
         self.position = self.end = position
         self._settings = settings
+        self._broker_id = broker_id
         self._jumps = state.jumps
         self._records = records
         self._filter = TransactionFilter(aborted, is_read_committed=settings.is_read_committed)
@@ -130,9 +133,8 @@ class CompletedFetch:
                 columns = sliced(columns, 0, bisect_left(columns.offsets, stop))
         if found is None or columns is None or not columns.offsets:
             return None
-        self.chunk = Chunk(
-            self.name, columns, found.timestamp_type, found.epoch, start, self.position
-        )
+        kind, epoch = found.timestamp_type, found.epoch
+        self.chunk = Chunk(self.name, columns, kind, epoch, start, self.position, self._broker_id)
         return self.chunk
 
     def _next_part(self, found: _Together | None) -> _Together | None:

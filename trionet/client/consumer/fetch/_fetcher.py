@@ -73,6 +73,7 @@ class PendingFetch(NamedTuple):
     state: PartitionState
     jumps: int
     position: FetchPosition
+    broker_id: int
 
     @property
     def is_current(self) -> bool:
@@ -202,7 +203,7 @@ class Fetcher:
                 # The records before a batch that is too large are handed out before its error.
                 if size >= self._settings.partition_bytes_max or state.is_fetched_alone:
                     full.add(node.id)
-            asked = PendingFetch(state, state.jumps, position)
+            asked = PendingFetch(state, state.jumps, position, node.id)
             wanted.setdefault(node, {})[name] = asked
             if state.is_fetched_alone:
                 alone.setdefault(node, name)
@@ -386,6 +387,7 @@ class Fetcher:
                 data.records,
                 data.aborted_transactions or (),
                 self._settings,
+                asked.broker_id,
             )
         except PartitionError as error:
             self._errors.add_partition(name, state, error)

@@ -65,6 +65,7 @@ class Chunk:
         epoch: the leader epoch of all the records.
         start: the position before the first record.
         end: the position after the last record, past any offsets that compaction has removed.
+        broker_id: the broker that the records were fetched from.
 
     Attributes:
         name: the partition.
@@ -80,6 +81,7 @@ class Chunk:
         epoch: int,
         start: FetchPosition,
         end: FetchPosition,
+        broker_id: int,
     ) -> None:
         self.name = name
         self._columns = columns
@@ -87,6 +89,7 @@ class Chunk:
         self._epoch = epoch
         self._start = start
         self._end = end
+        self._broker_id = broker_id
         self.count: Final = len(columns.offsets)
         self._stopped_at: int | None = None
         self._finished = 0
@@ -176,6 +179,7 @@ class Chunk:
             headers=columns.headers,
             timestamp_type=self._timestamp_type,
             leader_epoch=self._epoch,
+            broker_id=self._broker_id,
         )
 
     def _before(self, number: int) -> FetchPosition:

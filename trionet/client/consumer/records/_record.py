@@ -60,6 +60,7 @@ class ConsumerBatch:
             headers.
         timestamp_type: 0 if the producers set the timestamps, 1 if the broker did.
         leader_epoch: the leader epoch of all records; see :class:`ConsumerRecord`.
+        broker_id: the broker that the records were fetched from; -1 if they were not fetched.
     """
 
     topic: str
@@ -71,6 +72,7 @@ class ConsumerBatch:
     headers: Sequence[Headers]
     timestamp_type: int
     leader_epoch: int
+    broker_id: int = -1
 
     def __len__(self) -> int:
         return len(self.offsets)
