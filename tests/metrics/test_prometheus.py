@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from support.kafka_names import SELECTOR_METRICS, SERVER_METRICS
+from support.openmetrics import openmetrics_families
 from trionet.metrics._kafka_names import IO_RATIO, IO_WAIT_RATIO
 from trionet.metrics._prometheus import exposition, gauge, meter, number, sensor, summary
 from trionet.metrics._registry import Family, Kind, Metric, Sample, Snapshot
@@ -100,6 +101,37 @@ def test_a_family_is_help_type_and_samples() -> None:
         "# TYPE waiting gauge\n"
         "waiting 0.5\n"
     ) == actual
+
+
+def test_openmetrics_names_the_family_of_a_counter_without_its_suffix_and_has_an_end() -> None:
+    families = {
+        each.name: Family(each, (Sample((), 3),))
+        for each in (
+            Metric("requests_total", Kind.COUNTER, 'Requests of "all".'),
+            Metric("killed_count", Kind.COUNTER, "Killed."),
+            Metric("waiting", Kind.GAUGE, "What waits."),
+        )
+    }
+
+    actual = "".join(exposition(families, is_openmetrics=True))
+
+    assert (
+        '# HELP requests Requests of \\"all\\".\n'
+        "# TYPE requests counter\n"
+        "requests_total 3\n"
+        "# HELP killed_count Killed.\n"
+        "# TYPE killed_count unknown\n"
+        "killed_count 3\n"
+        "# HELP waiting What waits.\n"
+        "# TYPE waiting gauge\n"
+        "waiting 3\n"
+        "# EOF\n"
+    ) == actual
+    assert [each.documentation for each in openmetrics_families(actual)] == [
+        'Requests of "all".',
+        "Killed.",
+        "What waits.",
+    ]
 
 
 def test_a_summary_has_quantiles_a_sum_and_a_count() -> None:

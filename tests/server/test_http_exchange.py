@@ -70,6 +70,51 @@ def test_a_request_is_a_path_and_parameters() -> None:
     )
 
 
+# What Prometheus 3 sends.
+PROMETHEUS = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+    "application/openmetrics-text;version=0.0.1;q=0.4,"
+    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+)
+
+
+@pytest.mark.parametrize(
+    ("headers", "takes"),
+    [
+        ((), (False, False)),
+        (("Accept-Encoding: gzip",), (True, False)),
+        (("Accept-Encoding: deflate, GZIP;q=0.5",), (True, False)),
+        (("Accept-Encoding: deflate", "Accept-Encoding: gzip"), (True, False)),
+        (("Accept-Encoding: *",), (True, False)),
+        (("Accept-Encoding: identity",), (False, False)),
+        (("Accept-Encoding: gzip;q=0, *",), (False, False)),
+        (("Accept-Encoding: gzip;q=much",), (False, False)),
+        ((f"Accept: {PROMETHEUS}", "Accept-Encoding: gzip"), (True, True)),
+        (("Accept: application/openmetrics-text",), (False, True)),
+        (("Accept: application/openmetrics-text;q=0.2, text/plain",), (False, False)),
+        (("Accept: application/openmetrics-text;q=0",), (False, False)),
+        (("Accept: */*",), (False, False)),
+        (("Accept: text/html, */*;q=0.8",), (False, False)),
+    ],
+)
+def test_a_request_says_what_its_client_accepts(
+    headers: tuple[str, ...], takes: tuple[bool, bool]
+) -> None:
+    request = ask(get("/metrics", "Host: 127.0.0.1", *headers))
+
+    assert request is not None
+    assert takes == (request.takes_gzip, request.takes_openmetrics)
+
+
+def test_a_page_that_reveals_nothing_needs_no_token() -> None:
+    rules = HttpRules(token="secret-secret-secret", open_paths={"/health"})
+
+    assert HttpRequest("/health", {}) == ask(get("/health"), rules)
+    assert HttpRequest("/health", {"a": "1"}) == ask(get("/health?a=1"), rules)
+    assert HTTPStatus.UNAUTHORIZED == refusal(get("/healthy"), rules)
+    assert HTTPStatus.UNAUTHORIZED == refusal(get("/health/"), rules)
+
+
 def test_it_may_come_in_any_pieces() -> None:
     exchange = HttpExchange(RULES)
     data = get("/metrics")

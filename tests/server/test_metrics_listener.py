@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -93,6 +94,20 @@ async def test_a_page_is_served_again_and_again() -> None:
 
         for _ in range(3):
             assert (200, b"1\n2\n") == await get(peer)
+
+
+async def test_a_page_is_compressed_for_those_who_take_it() -> None:
+    plain = b"1\n2\n"
+    asking = GET.replace(b"\r\n\r\n", b"\r\nAccept-Encoding: gzip\r\n\r\n")
+    async with serving() as rig:
+        peer = await rig.connect()
+        for _ in range(2):
+            status, body = await get(peer, asking)
+            assert (200, plain) == (status, gzip.decompress(body))
+            assert (200, plain) == await get(peer)
+        _, large = await get(peer, asking.replace(b"/numbers", b"/large"))
+
+    assert 16 * 1024 * 1024 == len(gzip.decompress(large)) > 100 * len(large)
 
 
 async def test_what_is_not_there_is_reported_and_the_connection_goes_on() -> None:

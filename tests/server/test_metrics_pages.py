@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from support.openmetrics import openmetrics_families
 from trionet.metrics._registry import Family, Kind, Metric, Registry, Sample, single
 from trionet.server.metrics._http_exchange import HttpRequest, Refused
-from trionet.server.metrics._metrics_pages import MetricsPages
+from trionet.server.metrics._metrics_pages import OPEN_PATHS, MetricsPages
 from trionet.server.metrics._snapshot_sections import Row, SectionPage
 
 QUEUE = Metric("queue_size", Kind.GAUGE, "What waits.", kafka="kafka.x:type=Queue,name=Size")
@@ -29,6 +31,10 @@ def numbers(count_max: int, before: int | None) -> SectionPage:
 
 @pytest.fixture
 def pages() -> MetricsPages:
+    return pages_of()
+
+
+def pages_of(*, is_ready: bool = True, excluded: Sequence[str] = ()) -> MetricsPages:
     registry = Registry()
     samples = (
         Sample(("Fetch", ""), math.nan, quantile="0.99"),
@@ -41,6 +47,8 @@ def pages() -> MetricsPages:
         lambda: {"node_id": 1, "queues": {"requests": 7}},
         {"numbers": numbers},
         {"/double": lambda parameters: 2 * int(parameters["of"])},
+        is_ready=lambda: is_ready,
+        excluded=excluded,
     )
 
 
@@ -56,6 +64,46 @@ def test_metrics_are_in_prometheuss_words(pages: MetricsPages) -> None:
     found = {family.name for family in text_string_to_metric_families(text(pages, "/metrics"))}
 
     assert {"queue_size", "time_ms", "trionet_metrics_collector_errors"} == found
+
+
+def test_openmetrics_is_for_those_who_ask_for_it(pages: MetricsPages) -> None:
+    page = pages.find(HttpRequest("/metrics", {}, takes_openmetrics=True))
+
+    assert "application/openmetrics-text; version=1.0.0; charset=utf-8" == page.content_type
+    found = {family.name for family in openmetrics_families("".join(page.parts))}
+    assert {"queue_size", "time_ms", "trionet_metrics_collector_errors"} == found
+
+
+@pytest.mark.parametrize(
+    ("excluded", "left"),
+    [
+        (["time_ms"], {"queue_size", "trionet_metrics_collector_errors"}),
+        (["*_ms", "trionet_*"], {"queue_size"}),
+        (["time"], {"queue_size", "time_ms", "trionet_metrics_collector_errors"}),
+        (["*"], set()),
+    ],
+)
+def test_metrics_can_be_left_out(excluded: list[str], left: set[str]) -> None:
+    pages = pages_of(excluded=excluded)
+
+    found = {family.name for family in text_string_to_metric_families(text(pages, "/metrics"))}
+
+    assert left == found
+    assert {"queue_size", "time_ms"} < snapshot(pages)["metrics"].keys()
+
+
+def test_health_is_that_there_is_a_response_and_readiness_that_connections_are_accepted() -> None:
+    ready, stopping = pages_of(is_ready=True), pages_of(is_ready=False)
+
+    assert {"/health", "/ready"} == OPEN_PATHS
+    assert ["ok\n"] * 3 == [
+        text(ready, "/health"),
+        text(ready, "/ready"),
+        text(stopping, "/health"),
+    ]
+    with pytest.raises(Refused) as refused:
+        text(stopping, "/ready")
+    assert HTTPStatus.SERVICE_UNAVAILABLE == refused.value.response.status
 
 
 def test_the_types_of_the_pages(pages: MetricsPages) -> None:

@@ -78,6 +78,7 @@ def make_metrics(
         server_sections(server, log, _name_of),
         server_orders(server),
         server_streams(server, _name_of),
+        is_ready=lambda: not server.is_stopping,
     )
     return registry, pages.find
 

@@ -14,6 +14,10 @@ Kafka's:
 In the text (version 0.0.4) each family has ``# HELP``, ``# TYPE``, and one line per sample. Labels
 are in the metric's order, with the quantile last. Empty labels are omitted: to Prometheus, they
 equal missing labels.
+
+OpenMetrics (version 1.0) is the same with three differences: the name of a counter's family lacks
+the ``_total`` of its samples, quotation marks in help are escaped, and the text has an end. A
+counter whose name has no ``_total``, as Kafka's names of some do not, is of unknown type.
 """
 
 from __future__ import annotations
@@ -90,6 +94,7 @@ def _prometheus(name: str) -> str:
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 # Below this a float represents every whole number exactly.
 _WHOLE_MAX = 2**53
@@ -98,21 +103,39 @@ _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-def exposition(snapshot: Mapping[str, Family]) -> Iterator[str]:
+def exposition(snapshot: Mapping[str, Family], *, is_openmetrics: bool = False) -> Iterator[str]:
     """Yield the text of a snapshot, one family at a time, omitting families without samples.
 
     Formatting a snapshot with many labels takes milliseconds, so the caller can let other tasks run
     between families.
+
+    Args:
+        snapshot: the families by name.
+        is_openmetrics: whether to write OpenMetrics instead of Prometheus's text format.
     """
+    heading = _openmetrics_heading if is_openmetrics else _heading
     for family in snapshot.values():
         if family.samples:
-            yield "".join(_lines(family))
+            yield heading(family.metric) + "".join(_lines(family))
+    if is_openmetrics:
+        yield "# EOF\n"
+
+
+def _heading(metric: Metric) -> str:
+    text = metric.help.translate(_IN_HELP)
+    return f"# HELP {metric.name} {text}\n# TYPE {metric.name} {metric.kind}\n"
+
+
+def _openmetrics_heading(metric: Metric) -> str:
+    name, kind = metric.name, str(metric.kind)
+    if metric.kind is Kind.COUNTER:
+        name = metric.name.removesuffix("_total")
+        kind = "unknown" if name == metric.name else kind
+    return f"# HELP {name} {metric.help.translate(_IN_LABELS)}\n# TYPE {name} {kind}\n"
 
 
 def _lines(family: Family) -> Iterator[str]:
     metric = family.metric
-    yield f"# HELP {metric.name} {metric.help.translate(_IN_HELP)}\n"
-    yield f"# TYPE {metric.name} {metric.kind}\n"
     for sample in family.samples:
         labels = _labels(metric.labels, sample)
         yield f"{metric.name}{sample.suffix}{labels} {number(sample.value)}\n"

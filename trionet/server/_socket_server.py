@@ -200,6 +200,11 @@ class SocketServer:
                 sock.close()
             self._stopped.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether :meth:`stop` was called: no connection is accepted any more."""
+        return self._stop_requested.is_set()
+
     async def stop(self) -> None:
         """Stop gracefully: send all pending responses, then close every channel.
 

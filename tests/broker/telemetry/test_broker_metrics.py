@@ -19,6 +19,7 @@ from support.calls import append, create_topic
 from support.client import connect
 from support.kafka_names import SELECTOR_METRICS, SERVER_METRICS
 from support.leaks import nothing_left_behind
+from support.openmetrics import openmetrics_families
 from support.tls import certificate, client_context, write_pem
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
@@ -32,6 +33,7 @@ from trionet.broker.telemetry._broker_metrics import (
 )
 from trionet.metrics._registry import Registry
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
+from trionet.server.metrics._http_exchange import HttpRequest, Refused
 
 
 @asynccontextmanager
@@ -45,11 +47,12 @@ async def measured(
         yield broker, broker.metrics
 
 
-async def get(metrics: BrokerMetrics, path: str) -> str:
+async def get(metrics: BrokerMetrics, path: str, *headers: str) -> str:
     """A page of the listener."""
     assert metrics.endpoint is not None
     with await Peer.connect(metrics.endpoint.port) as peer:
-        await peer.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        lines = (f"GET {path} HTTP/1.1", "Host: localhost", *headers, "", "")
+        await peer.send("\r\n".join(lines).encode())
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             head += await peer.receive(1)
@@ -83,7 +86,11 @@ async def test_prometheus_reads_what_is_exposed() -> None:
         await create_topic(client, "t", partitions=3)
         await append(client, b"one", b"two")
         text = await get(metrics, "/metrics")
+        openmetrics = await get(metrics, "/metrics", "Accept: application/openmetrics-text")
 
+    assert {each.name for each in openmetrics_families(openmetrics)} == {
+        each.name.removesuffix("_total") for each in text_string_to_metric_families(text)
+    }
     found = {family.name: family for family in text_string_to_metric_families(text)}
     samples = {
         (sample.name, *sample.labels.values()): sample.value
@@ -187,7 +194,12 @@ async def test_a_listener_for_other_machines_has_a_certificate_and_a_token(tmp_p
     async with measured(settings) as (_, metrics):
         assert metrics.endpoint is not None
         answers = []
-        for header in ("", f"Authorization: Bearer {token}\r\n"):
+        for path, header in (
+            ("/", ""),
+            ("/", f"Authorization: Bearer {token}\r\n"),
+            ("/health", ""),
+            ("/ready", ""),
+        ):
             stream = await trio.open_ssl_over_tcp_stream(
                 "127.0.0.1",
                 metrics.endpoint.port,
@@ -195,10 +207,39 @@ async def test_a_listener_for_other_machines_has_a_certificate_and_a_token(tmp_p
                 https_compatible=True,
             )
             async with stream:
-                await stream.send_all(f"GET / HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode())
+                await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode())
                 answers.append((await stream.receive_some())[:12])
 
-    assert [b"HTTP/1.1 401", b"HTTP/1.1 200"] == answers
+    assert [b"HTTP/1.1 401", *[b"HTTP/1.1 200"] * 3] == answers
+
+
+async def test_a_broker_is_ready_until_it_stops() -> None:
+    async with measured() as (_, metrics):
+        find_page = metrics.find_page()
+        assert ["ok\n"] == [*find_page(HttpRequest("/ready", {})).parts]
+        await metrics._server.stop()
+        with pytest.raises(Refused, match="stopping"):
+            find_page(HttpRequest("/ready", {}))
+        assert ["ok\n"] == [*find_page(HttpRequest("/health", {})).parts]
+
+
+async def test_metrics_that_nobody_wants_are_left_out() -> None:
+    excluded = "kafka_network_requestmetrics_*timems, kafka_network_requestmetrics_requestbytes"
+    async with measured() as (_, metrics):
+        everything = await get(metrics, "/metrics")
+    async with measured({"metrics.listener.exclude": excluded}) as (_, metrics):
+        some = await get(metrics, "/metrics")
+
+    assert "kafka_network_requestmetrics_localtimems" not in some
+    assert "kafka_network_requestmetrics_messageconversionstimems" not in some
+    assert "kafka_network_requestchannel_requestqueuesize" in some
+    assert len(everything) > 5 * len(some)
+
+
+@pytest.mark.parametrize("pattern", ["a b", "a{b}", "kafka.network:type=*", "/.*/"])
+def test_only_patterns_of_names_can_be_left_out(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=r"metrics\.listener\.exclude = .* allowed: names"):
+        read(metrics_listener_exclude=pattern)
 
 
 async def test_a_certificate_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
@@ -272,7 +313,7 @@ def read(**settings: object) -> MetricsSettings:
 
 
 def test_without_a_listener_there_is_none() -> None:
-    assert MetricsSettings(None, None, 2, 30.0) == read()
+    assert MetricsSettings(None, None, (), 2, 30.0) == read()
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,7 @@ TRIONET_KEYS: tuple[Row, ...] = (
     ("max.incremental.fetch.session.cache.elements", INT, 250_000, FROM_1),
     ("max.transactional.ids", INT, INT_MAX, FROM_1),
     ("metrics.listener", STRING, None, None),
+    ("metrics.listener.exclude", LIST, (), None),
     ("metrics.listener.token", PASSWORD, None, None),
     ("metrics.local.enable", BOOLEAN, True, None),
     ("request.log.buffer.records", INT, 50_000, FROM_1),

@@ -543,7 +543,7 @@ def _serves_metrics(config: BrokerConfig, network: Network) -> bool:
 
 def _check_metrics(config: BrokerConfig) -> None:
     """Validate the metrics settings, before any resources are opened."""
-    if "metrics.listener" in config.originals or "metrics.listener.token" in config.originals:
+    if any(key.startswith("metrics.listener") for key in config.originals):
         from ..telemetry._broker_metrics import metrics_settings
 
         metrics_settings(config)

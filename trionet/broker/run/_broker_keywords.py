@@ -89,6 +89,7 @@ class BrokerKeywords(TypedDict, total=False):
     max_transactional_ids: int
     message_max_bytes: int
     metrics_listener: str
+    metrics_listener_exclude: Names
     metrics_listener_token: str | Password
     metrics_local_enable: bool
     metrics_num_samples: int

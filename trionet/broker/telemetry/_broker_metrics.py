@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
@@ -229,6 +230,7 @@ class BrokerMetrics:
         # Imported here, since a dashboard in this process needs neither.
         from ...server.metrics._http_exchange import HttpRules
         from ...server.metrics._metrics_listener import MetricsListener
+        from ...server.metrics._metrics_pages import OPEN_PATHS
 
         tls = None
         if self._settings.is_secure:
@@ -242,7 +244,7 @@ class BrokerMetrics:
             tls = secured.tls
         listener = MetricsListener(
             self.find_page(),
-            rules=HttpRules(token=self._settings.token, host=endpoint.host),
+            rules=HttpRules(token=self._settings.token, host=endpoint.host, open_paths=OPEN_PATHS),
             tls=None if tls is None else lambda: tls.context,
         )
         bound: Endpoint = await nursery.start(listener.run, endpoint, name="metrics-listener")
@@ -255,7 +257,13 @@ class BrokerMetrics:
         from ...server.metrics._metrics_pages import MetricsPages
 
         return MetricsPages(
-            self.snapshot, self.about, self.sections, self.orders, self.streams
+            self.snapshot,
+            self.about,
+            self.sections,
+            self.orders,
+            self.streams,
+            is_ready=lambda: not self._server.is_stopping,
+            excluded=self._settings.excluded,
         ).find
 
     def about(self) -> dict[str, object]:
@@ -358,6 +366,8 @@ _FORM = "http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:9404"
 # Shorter tokens could be guessed.
 TOKEN_CHARS_MIN = 16
 
+_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_:*]+")
+
 
 @attrs.frozen
 class MetricsSettings:
@@ -366,12 +376,14 @@ class MetricsSettings:
     Attributes:
         endpoint: the address of the metrics listener; None without a metrics listener.
         token: the token that HTTP clients must send; None if no token is required.
+        excluded: the patterns of ``metrics.listener.exclude``.
         samples: the value of ``metrics.num.samples``.
         sample_seconds: the value of ``metrics.sample.window.ms``, in seconds.
     """
 
     endpoint: Endpoint | None
     token: str | None = attrs.field(repr=False)
+    excluded: tuple[str, ...]
     samples: int
     sample_seconds: float
 
@@ -386,7 +398,8 @@ def metrics_settings(config: BrokerConfig) -> MetricsSettings:
 
     Raises:
         ConfigError: ``metrics.listener`` is not a valid URL, or other machines could reach it
-            without TLS and a token; or the token is too short or has invalid characters.
+            without TLS and a token; or the token is too short or has invalid characters; or
+            ``metrics.listener.exclude`` has something other than patterns of names.
     """
     url = config["metrics.listener"]
     token = config["metrics.listener.token"]
@@ -396,12 +409,20 @@ def metrics_settings(config: BrokerConfig) -> MetricsSettings:
             f"metrics.listener.token is not allowed; it must have at least {TOKEN_CHARS_MIN} ASCII"
             " characters and no spaces"
         )
+    excluded = config.names("metrics.listener.exclude")
+    for pattern in excluded:
+        if not _NAME_PATTERN.fullmatch(pattern):
+            raise ConfigError(
+                f"metrics.listener.exclude = {pattern!r} is not allowed; allowed: names of metrics"
+                " as in /metrics, in which * stands for any characters, separated by commas"
+            )
     endpoint = _endpoint(url) if isinstance(url, str) and url else None
     if endpoint is not None:
         _check(endpoint, has_token=text is not None)
     return MetricsSettings(
         endpoint,
         text,
+        excluded,
         config.integer("metrics.num.samples"),
         config.integer("metrics.sample.window.ms") / 1000,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from email.utils import formatdate
 from http import HTTPStatus
 from urllib.parse import parse_qsl
@@ -34,11 +34,15 @@ class HttpRequest:
         parameters: the query parameters; if a name is repeated, the last value is used.
         is_order: whether the request asks for an action (POST), which requires a token or
             :attr:`HttpRules.allows_orders`.
+        takes_gzip: whether the client accepts a response compressed with gzip.
+        takes_openmetrics: whether the client prefers OpenMetrics to other kinds of text.
     """
 
     path: str
     parameters: Mapping[str, str]
     is_order: bool = False
+    takes_gzip: bool = False
+    takes_openmetrics: bool = False
 
 
 @attrs.frozen
@@ -75,12 +79,14 @@ class HttpRules:
         host: the configured host name or address of the listener.
         allows_orders: whether requests may ask for actions without a token, since only those who
             may do so can connect.
+        open_paths: the paths that need no token, since their pages reveal nothing.
         header_bytes_max: the maximum size of the request line and the headers together.
     """
 
     token: str | None = attrs.field(default=None, repr=False)
     host: str = "127.0.0.1"
     allows_orders: bool = False
+    open_paths: Collection[str] = ()
     header_bytes_max: int = 16 * 1024
 
 
@@ -184,10 +190,11 @@ class HttpExchange:
             raise Refused(
                 HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "unsupported HTTP version; use HTTP/1.1"
             )
-        self._check_host([value for name, value in request.headers if name == b"host"])
-        self._check_token([value for name, value in request.headers if name == b"authorization"])
-        self._check_method(request.method)
         path, _, query = request.target.decode("ascii").partition("?")
+        self._check_host(_values(request, b"host"))
+        if path not in self._rules.open_paths:
+            self._check_token(_values(request, b"authorization"))
+        self._check_method(request.method)
         if not path.startswith("/"):
             raise Refused(
                 HTTPStatus.BAD_REQUEST,
@@ -200,7 +207,13 @@ class HttpExchange:
                 HTTPStatus.BAD_REQUEST,
                 f"too many query parameters; at most {_PARAMETERS_MAX} are allowed",
             ) from None
-        return HttpRequest(path, parameters, request.method == b"POST")
+        return HttpRequest(
+            path,
+            parameters,
+            request.method == b"POST",
+            _takes_gzip(_weights(_values(request, b"accept-encoding"))),
+            _takes_openmetrics(_weights(_values(request, b"accept"))),
+        )
 
     def _check_method(self, method: bytes) -> None:
         allowed, text = "GET, HEAD", "method not allowed; allowed: GET and HEAD"
@@ -243,6 +256,39 @@ class HttpExchange:
                 "missing or wrong token; send it as Authorization: Bearer TOKEN",
                 (("WWW-Authenticate", "Bearer"),),
             )
+
+
+def _values(request: h11.Request, name: bytes) -> list[bytes]:
+    return [value for found, value in request.headers if found == name]
+
+
+def _weights(values: Iterable[bytes]) -> dict[str, float]:
+    """Return what the values of an Accept header ask for, with their weights (RFC 9110, 12.4.2).
+
+    Of the versions of a media type, the one with the largest weight counts.
+    """
+    weights: dict[str, float] = {}
+    for each in b",".join(values).decode("latin-1").lower().split(","):
+        name, *parameters = (part.strip() for part in each.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    weight = float(parameter[2:])
+                except ValueError:
+                    weight = 0.0
+        weights[name] = max(weight, weights.get(name, 0.0))
+    return weights
+
+
+def _takes_gzip(weights: Mapping[str, float]) -> bool:
+    return weights.get("gzip", weights.get("*", 0.0)) > 0
+
+
+def _takes_openmetrics(weights: Mapping[str, float]) -> bool:
+    text = weights.get("text/plain", weights.get("text/*", weights.get("*/*", 0.0)))
+    weight = weights.get("application/openmetrics-text", 0.0)
+    return weight > 0 and weight >= text
 
 
 def _is_address(name: str) -> bool:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import socket
 import ssl
+import zlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 
@@ -23,7 +24,7 @@ from ..._util._logging import get_logger
 from ..._util._monotonic import perf_counter
 from ...net.wire._endpoint import Endpoint, bind
 from .._acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
-from ._http_exchange import HttpExchange, HttpRequest, HttpResponse, HttpRules, Refused
+from ._http_exchange import Headers, HttpExchange, HttpRequest, HttpResponse, HttpRules, Refused
 
 logger = get_logger("trionet.server.metrics")
 
@@ -34,6 +35,13 @@ _BACKLOG = 50
 # A page is built in steps of about this length; between them the loop does something else.
 _STEP_SECONDS = 0.001
 _READ_BYTES = 4096
+# The lowest level shrinks the text of metrics to a twelfth, and the default one, which takes seven
+# times as long, to a fifteenth.
+_GZIP_LEVEL = 1
+# For zlib: with the header and the trailer of gzip.
+_GZIP = zlib.MAX_WBITS | 16
+_ENCODED: Headers = (("Content-Encoding", "gzip"),)
+_VARY: Headers = (("Vary", "Accept, Accept-Encoding"),)
 # How much is still read from a peer before its connection closes, so that it gets its response.
 _LINGER_BYTES = 64 * 1024
 
@@ -272,20 +280,25 @@ class MetricsListener:
         """
         with self._share.spending():
             page = self._find_page(request)
+        parts: Iterator[bytes] = map(str.encode, page.parts)
+        headers = _VARY
+        if request.takes_gzip:
+            parts = _compressed(parts)
+            headers += _ENCODED
         body = bytearray()
         async with self._share.turn():
             while True:
-                if self._build_step(page, body):
+                if self._build_step(parts, body):
                     break
                 await trio.lowlevel.checkpoint()
-        return HttpResponse(bytes(body), page.content_type)
+        return HttpResponse(bytes(body), page.content_type, headers=headers)
 
-    def _build_step(self, page: Page, body: bytearray) -> bool:
+    def _build_step(self, parts: Iterator[bytes], body: bytearray) -> bool:
         """Build one step of a page. Returns whether the page is complete."""
         with self._share.spending():
             began = perf_counter()
-            for part in page.parts:
-                body += part.encode()
+            for part in parts:
+                body += part
                 if perf_counter() - began >= _STEP_SECONDS:
                     return False
         return True
@@ -299,3 +312,10 @@ class MetricsListener:
             left = _LINGER_BYTES
             while left > 0 and (data := await stream.receive_some(_READ_BYTES)):
                 left -= len(data)
+
+
+def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
+    compressor = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP)
+    for part in parts:
+        yield compressor.compress(part)
+    yield compressor.flush()

@@ -1,5 +1,7 @@
 """The pages of a metrics listener: ``/metrics`` for Prometheus, ``/snapshot`` for other clients.
 
+``/health`` and ``/ready`` are for what starts and stops brokers, or sends clients to them.
+
 ``/snapshot`` is a JSON object with all metrics and the first page of each list.
 ``/snapshot/NAME?before=NUMBER&limit=COUNT`` is a later page of a list. Both contain the version of
 their format, which is incremented when a meaning changes, but not for additions.
@@ -9,7 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from http import HTTPStatus
 
 import attrs
@@ -25,9 +28,14 @@ LIMIT_MAX = 500
 LIMIT = 100
 
 _JSON = "application/json"
+_TEXT = "text/plain; charset=utf-8"
 _INDEX = """/metrics   for Prometheus
 /snapshot  everything, as JSON
+/health    200 as long as the loop runs
+/ready     200 as long as connections are accepted, otherwise 503
 """
+#: The pages that need no token.
+OPEN_PATHS = frozenset(("/health", "/ready"))
 
 Order = Callable[[Mapping[str, str]], object]
 """``(parameters) -> value``: performs an action and returns the result as a JSON value.
@@ -47,6 +55,9 @@ class MetricsPages:
         orders: the actions that clients can request, by path.
         streams: the lists that are about what the parameters of a request name, by name. They are
             no part of ``/snapshot``.
+        is_ready: returns whether the server accepts connections.
+        excluded: patterns of the names of metrics that ``/metrics`` leaves out, in which ``*``
+            stands for any characters.
     """
 
     _snapshot: Callable[[], Snapshot]
@@ -54,6 +65,8 @@ class MetricsPages:
     _sections: Mapping[str, Section]
     _orders: Mapping[str, Order] = attrs.field(factory=dict)
     _streams: Mapping[str, Stream] = attrs.field(factory=dict)
+    _is_ready: Callable[[], bool] = attrs.field(kw_only=True)
+    _excluded: Sequence[str] = attrs.field(default=(), kw_only=True)
 
     def find(self, request: HttpRequest) -> Page:
         """Return the page at a path, or perform the action at the path.
@@ -71,14 +84,20 @@ class MetricsPages:
             done = {"version": SNAPSHOT_VERSION, "done": order(request.parameters)}
             return Page(_JSON, iter([_json(done) + "\n"]))
         if path == "/metrics":
-            return Page(prometheus.CONTENT_TYPE, self._metrics())
+            is_open = request.takes_openmetrics
+            kind = prometheus.OPENMETRICS_TYPE if is_open else prometheus.CONTENT_TYPE
+            return Page(kind, self._metrics(is_openmetrics=is_open))
         if path == "/snapshot":
             return Page(_JSON, self._everything(_limit(request)))
         section = self._find_section(request)
         if section is not None:
             return Page(_JSON, _pages(section, _limit(request), _number(request, "before")))
+        if path == "/ready" and not self._is_ready():
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "stopping")
+        if path in OPEN_PATHS:
+            return Page(_TEXT, iter(["ok\n"]))
         if path == "/":
-            return Page("text/plain; charset=utf-8", iter([_INDEX]))
+            return Page(_TEXT, iter([_INDEX]))
         raise Refused(HTTPStatus.NOT_FOUND, "no such page; see / for the pages")
 
     def _find_section(self, request: HttpRequest) -> Section | None:
@@ -89,8 +108,13 @@ class MetricsPages:
             return self._streams[name](request.parameters)
         return self._sections.get(name)
 
-    def _metrics(self) -> Iterator[str]:
-        yield from prometheus.exposition(self._snapshot())
+    def _metrics(self, *, is_openmetrics: bool) -> Iterator[str]:
+        shown = {
+            name: family
+            for name, family in self._snapshot().items()
+            if not any(fnmatchcase(name, pattern) for pattern in self._excluded)
+        }
+        yield from prometheus.exposition(shown, is_openmetrics=is_openmetrics)
 
     def _everything(self, limit: int) -> Iterator[str]:
         snapshot = self._snapshot()
