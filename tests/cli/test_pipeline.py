@@ -157,6 +157,27 @@ def test_each_batch_of_finished_minutes_is_a_line_and_those_before_the_first(
     ] == [line.removeprefix("trionet pipeline: ") for line in capsys.readouterr().err.splitlines()]
 
 
+def test_a_run_that_has_finished_no_minute_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pyspark")
+    from trionet.spark.pipeline._job import JobDone
+    from trionet.spark.pipeline._storage import Intake
+
+    print_event(JobDone(Intake(requests_read=9), 0, 9, is_stopped=False), as_json=False)
+    fresh = capsys.readouterr().err.splitlines()
+    print_event(JobDone(Intake(), 0, 0, is_stopped=False), as_json=False)
+    empty = capsys.readouterr().err.splitlines()
+
+    done, advice = fresh
+    assert done.endswith(": 9 records read, 0 minutes finished, 9 records in unfinished minutes")
+    assert advice == (
+        "trionet pipeline: run it again when the log has later records; with --watermark 0s, the"
+        " first record of a later minute is enough"
+    )
+    assert 1 == len(empty)
+
+
 def test_scripts_get_json(events: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     for event in events:
         print_event(event, as_json=True)  # type: ignore[arg-type]

@@ -249,6 +249,13 @@ _EXCLUDED = {
 }
 
 
+#: What to do after a run that has written no minute, as the first one of fresh traffic does.
+_NONE_FINISHED = (
+    "run it again when the log has later records; with --watermark 0s, the first record of a later"
+    " minute is enough"
+)
+
+
 def print_event(event: Event, *, as_json: bool) -> None:
     """Print an event of the job, as text on standard error or as JSON on standard output.
 
@@ -277,7 +284,10 @@ def _lines(event: Event) -> list[str]:
             f"{counted(event.intake.records, 'record')} read, "
             f"{counted(event.windows, 'minute')} finished"
         )
-        return [f"{how}: {read}, {is_open}{excluded}"]
+        lines = [f"{how}: {read}, {is_open}{excluded}"]
+        if event.open_records and not event.windows:
+            lines.append(_NONE_FINISHED)
+        return lines
     result = event.result
     if result.windows:
         requests = sum(result.windows.values())

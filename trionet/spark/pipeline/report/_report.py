@@ -109,7 +109,10 @@ def _query(queries: Queries, extent: Extent, bins: Bins, top: int) -> QueryResul
 
 def _no_results(available: Extent | None, folder: str, requested: TimeRange) -> str:
     if available is None:
-        return f"--folder {folder}: the directory contains no results yet"
+        return (
+            f"--folder {folder}: the directory contains no results yet; the job writes a minute"
+            " when it has read later records (trionet pipeline run --watermark)"
+        )
     return (
         f"--folder {folder}: no results {requested}; results are available from"
         f" {format_time(available.start)} to {format_time(available.end)}"
