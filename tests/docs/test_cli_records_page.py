@@ -90,7 +90,7 @@ def test_an_offset_that_is_listed_is_one(where: str) -> None:
 
 def test_the_fields_of_documents_are_listed() -> None:
     showing = Showing(key=Packing("long"), value=Packing("long"))
-    batch = batch_of([(b"\xff", b"\xff")], headers=[[("a", b"\xff")]])
+    batch = batch_of([(b"\xff", b"\xff")], headers=[[("a", b"\xff")]], broker_id=1)
     found = {*json.loads(JsonLines(showing).render(batch))}
     found |= {*json.loads(JsonLines(with_value=False).render(batch))}
 
