@@ -113,7 +113,7 @@ class Run:
 
     Args:
         seed: of what is drawn at each kill.
-        job: started by :meth:`work`.
+        job: run by the caller.
         broker: running.
         progress: a number that grows while the job goes on.
         committed: waits until the job commits a transaction; None if it has none.

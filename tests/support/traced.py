@@ -1,7 +1,7 @@
 """What a whole process asked of the kernel for its files, SQLite's calls included, from strace.
 
-:func:`operations_of` gives the same operations as :class:`support.crash.Recorder`, which sees only
-what goes through Python's ``os``. A response that is sent is a :class:`~support.crash.Note`, placed
+:class:`Traced` gives the same operations as :class:`support.crash.Recorder`, which sees only what
+goes through Python's ``os``. A response that is sent is a :class:`~support.crash.Note`, placed
 where the call *began*: from then on the peer may have it.
 """
 

@@ -15,7 +15,7 @@ class ConnectionSettings:
         send_buffer_bytes: ``send.buffer.bytes``; -1 for the system's default.
         receive_buffer_bytes: ``receive.buffer.bytes``; -1 for the system's default.
         frame_bytes_max: the largest accepted response (``receive.message.max.bytes``), or
-            :data:`._framing.UNLIMITED`, as in Kafka.
+            :data:`.UNLIMITED`, as in Kafka.
     """
 
     send_buffer_bytes: int = 131_072

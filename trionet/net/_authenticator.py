@@ -79,7 +79,7 @@ class Authenticator(Protocol):
 
     Attributes:
         frame_bytes_max: the size of the largest frame accepted during authentication, in bytes, or
-            :data:`._framing.UNLIMITED`.
+            :data:`.UNLIMITED`.
         is_complete: whether the peer is authenticated; False during a re-authentication.
         principal: the peer's principal; anonymous until the peer is first authenticated.
         session_expires_at: the deadline for the next re-authentication, in seconds on the loop's

@@ -64,7 +64,7 @@ class Channel:
     Args:
         id: the connection id, unique in its Selector.
         transport: the byte stream of the connection; with TLS, a handshake comes first.
-        frame_bytes_max: the largest accepted frame, or :data:`._framing.UNLIMITED`.
+        frame_bytes_max: the largest accepted frame, or :data:`.UNLIMITED`.
         limit_names: the names of the settings that limit frame sizes, for error messages.
         authenticator: authenticates the peer before its frames are treated as requests; None for no
             authentication.

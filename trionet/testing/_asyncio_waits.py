@@ -71,7 +71,7 @@ def check_blocks_no_loop() -> None:
 
 
 class AsyncioWaits:
-    """The waits of a :class:`ThreadedBroker` and its ``seed``, to be awaited in a task of asyncio.
+    """The waits of a :class:`.ThreadedBroker` and its ``seed``, to be awaited in a task of asyncio.
 
     They have the names, arguments and errors of the blocking ones. Cancelling the task, as
     ``asyncio.timeout`` does, ends a wait; waiting has no side effects.
@@ -91,7 +91,7 @@ class AsyncioWaits:
             wake(ended)
 
     async def seed(self, topic: str, records: Iterable[Seed]) -> list[Record]:
-        """Append records to a topic, creating it if needed; see :meth:`ThreadedBroker.seed`.
+        """Append records to a topic, creating it if needed; see :meth:`.ThreadedBroker.seed`.
 
         Cancellation: some of the records may have been appended.
         """
@@ -105,7 +105,7 @@ class AsyncioWaits:
         partition: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> list[Record]:
-        """Wait for records; see :meth:`ThreadedBroker.wait_for_records`."""
+        """Wait for records; see :meth:`.ThreadedBroker.wait_for_records`."""
         return await self._wait(self._conditions.enough_records(topic, count, partition), seconds)
 
     async def wait_for_requests(
@@ -116,7 +116,7 @@ class AsyncioWaits:
         topic: str | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> list[SeenRequest]:
-        """Wait for requests; see :meth:`ThreadedBroker.wait_for_requests`."""
+        """Wait for requests; see :meth:`.ThreadedBroker.wait_for_requests`."""
         return await self._wait(self._conditions.enough_requests(apis, count, topic), seconds)
 
     async def wait_for_group(
@@ -127,7 +127,7 @@ class AsyncioWaits:
         members: int | None = None,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait for a state of a group; see :meth:`ThreadedBroker.wait_for_group`."""
+        """Wait for a state of a group; see :meth:`.ThreadedBroker.wait_for_group`."""
         return await self._wait(self._conditions.group_in_state(id, state, members), seconds)
 
     async def wait_for_offset(
@@ -139,14 +139,14 @@ class AsyncioWaits:
         partition: int = 0,
         seconds: float = WAIT_SECONDS,
     ) -> GroupView:
-        """Wait for a committed offset; see :meth:`ThreadedBroker.wait_for_offset`."""
+        """Wait for a committed offset; see :meth:`.ThreadedBroker.wait_for_offset`."""
         condition = self._conditions.committed(group, topic, partition, offset)
         return await self._wait(condition, seconds)
 
     async def wait_for_transaction(
         self, id: str, state: str, *, seconds: float = WAIT_SECONDS
     ) -> TransactionView:
-        """Wait for a state of a transaction; see :meth:`ThreadedBroker.wait_for_transaction`."""
+        """Wait for a state of a transaction; see :meth:`.ThreadedBroker.wait_for_transaction`."""
         return await self._wait(self._conditions.transaction_in_state(id, state), seconds)
 
     async def _wait(self, condition: operations.Condition[T], seconds: float) -> T:

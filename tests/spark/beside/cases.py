@@ -1,8 +1,8 @@
 """The cases: what users of Spark's Kafka connector ask it to do, as data.
 
 What the connector gives for each is in ``connector.toml``, stored by a run of it (see
-:mod:`spark.beside.job`). Here it is the same, except for the cases of :data:`OURS`: each has what
-trionet gives instead, and the line of the migration page that says why.
+:mod:`spark.beside.expected`). Here it is the same, except for the cases of ``OURS`` there: each has
+what trionet gives instead, and the line of the migration page that says why.
 """
 
 from __future__ import annotations

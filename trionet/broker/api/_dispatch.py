@@ -168,7 +168,7 @@ class Apis:
         self._own_topic = request_log_topic
 
     async def handle(self, request: Request) -> Response | None:
-        """Handle a request frame; see :data:`trionet.server.handler_pool.Handler`."""
+        """Handle a request frame; see :data:`trionet.server._handler_pool.Handler`."""
         payload = request.payload
         try:
             key, version, correlation_id, client_id, position = decode_request_header(payload)

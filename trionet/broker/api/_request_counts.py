@@ -84,7 +84,7 @@ class RouteCounts:
 
 
 class RequestCounts:
-    """The request counts of a node, for :class:`trionet.metrics.request_metrics.RequestMetrics`.
+    """The request counts of a node, for :class:`.RequestMetrics`.
 
     Args:
         apis: the names of the served APIs, which are reported even before their first request.

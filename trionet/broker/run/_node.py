@@ -255,7 +255,7 @@ class Node:
         await nursery.start(self.metrics.run, name="metrics")
 
     def _serve_locally(self, nursery: trio.Nursery, stack: ExitStack) -> None:
-        """Serve metrics to this user's processes, if that is enabled; see :mod:`.._local_socket`.
+        """Serve metrics to this user's processes, if enabled; see :func:`.serve_locally`.
 
         Args:
             nursery: the nursery of the tasks.

@@ -113,7 +113,7 @@ class _RequestHead:
 
 @attrs.define(eq=False)
 class SaslExchange:
-    """The :class:`trionet.net.authenticator.Authenticator` of one connection.
+    """The :class:`.Authenticator` of one connection.
 
     Args:
         settings: the SASL settings of the listener.
@@ -169,7 +169,7 @@ class SaslExchange:
         return Gate.PASS
 
     def receive(self, payload: Frame, now: float, now_ms: int) -> Step:
-        """Process the next frame; see :meth:`trionet.net.authenticator.Authenticator.receive`."""
+        """Process the next frame; see :meth:`.Authenticator.receive`."""
         if self._state is _State.COMPLETE:
             self._begin_again(now)
         try:

@@ -219,7 +219,7 @@ _FRAME = struct.Struct(">4xI8s8x")
 class DatabaseError(TrionetError):
     """Raised when the broker's database cannot be opened, read or written.
 
-    This is not a :class:`ConfigError`, since the problem is the file or the disk, not a setting.
+    This is not a :class:`.ConfigError`, since the problem is the file or the disk, not a setting.
     """
 
 

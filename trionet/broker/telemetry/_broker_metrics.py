@@ -336,7 +336,7 @@ def collect_process(now: float) -> Iterator[Family]:  # noqa: ARG001 - required 
     """Collect the metrics of the process, which have Prometheus's usual names.
 
     On Linux, all of them are available. Other systems report only some. See
-    :data:`trionet.metrics.registry.Collect`.
+    :data:`trionet.metrics._registry.Collect`.
     """
     yield single(CPU_SECONDS, time.process_time())
     try:

@@ -114,7 +114,7 @@ class _Origin:
 
 
 class RequestRecorder:
-    """A :class:`trionet.server.recorder.Recorder` with a bounded buffer of rows.
+    """A :class:`trionet.server._recorder.Recorder` with a bounded buffer of rows.
 
     Args:
         node_id: the broker's node id.

@@ -198,7 +198,7 @@ def compressed_chunks(builder: BatchBuilder, codec: int, level: int | None = Non
     Args:
         builder: the builder, which is not changed.
         codec: the number of the compression codec.
-        level: see :func:`._codecs.compress`.
+        level: see :func:`.compression._codecs.compress`.
 
     Raises:
         ValueError: the codec is unknown.

@@ -4,8 +4,8 @@ The problem: tests of timeouts, partitions and lost connections take seconds and
 sockets, and a failure that depends on timing cannot be reproduced.
 
 The choice: sockets are Python objects in one loop. They have the interface of the system's network
-(:mod:`trionet.net.network`), so brokers and clients run unchanged. The network needs no threads and
-no system sockets, and runs under trio's ``MockClock``, where waits take no real time. One seed
+(:class:`.Network`), so brokers and clients run unchanged. The network needs no threads and no
+system sockets, and runs under trio's ``MockClock``, where waits take no real time. One seed
 determines all random numbers; ids, task order and faults have separate generators, so that a change
 to one does not affect the others. Delays, short reads, resets and partitions are configurable.
 

@@ -453,7 +453,7 @@ def test_batches_are_numbered_when_they_are_drained() -> None:
 
 
 def test_one_partition_is_asked_for_without_a_look_at_the_others() -> None:
-    """What :meth:`ready` says of all of them."""
+    """What :meth:`.BatchQueues.ready` says of all of them."""
     records = accumulator(THREE, linger_seconds=0.01)
     assert (NO_LEADER, math.inf) == records.queues.next_of(T2, 1.0)
 

@@ -16,7 +16,7 @@ from trionet.testing import BrokerControl, MemoryNetwork, control
 
 SOURCE = TopicPartition("in", 0)
 COUNT = 10
-#: Longer than the ``max.poll.interval.ms`` of :func:`open_reader`, and than its session.
+#: Longer than the ``max.poll.interval.ms`` of :func:`open_member`, and than its session.
 STALLED_SECONDS = 20.0
 
 

@@ -62,7 +62,7 @@ class ProducerBatch:
         created_at: the creation time on the event loop's clock, in seconds;
             ``delivery.timeout.ms`` runs from then.
         codec: the number of the compression codec.
-        level: see :func:`._codecs.compress`.
+        level: see :func:`trionet.protocol.records.compression._codecs.compress`.
 
     Attributes:
         topic_partition: the destination.

@@ -2,7 +2,7 @@
 
 The varints of all records are computed at once. A single call to C++ then puts the fields of each
 record next to each other: the columns are laid end to end, and the fields are taken from there in
-the order of the records. The records are the same as those of :class:`._pure_writer.BatchBuilder`.
+the order of the records. The records are the same as those of :class:`.._pure_writer.BatchBuilder`.
 """
 
 from __future__ import annotations

@@ -109,8 +109,8 @@ def up_steps(message_set: Bytes, batch_bytes_max: int) -> Steps[list[bytes]]:
         batch_bytes_max: the maximum size of a message, and of a batch of several messages.
 
     Raises:
-        WireFormatError: see :func:`decode_message_set`. Also raised if a message is truncated, the
-            messages differ in format or attributes, or a timestamp is invalid.
+        WireFormatError: see :func:`._message_set.decode_message_set`. Also raised if a message is
+            truncated, the messages differ in format or attributes, or a timestamp is invalid.
         ApiError: MESSAGE_TOO_LARGE if a received message exceeds the limit.
     """
     return (yield from _UpConversion(message_set, batch_bytes_max).convert())
