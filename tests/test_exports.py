@@ -87,6 +87,7 @@ HEAVY = {
     "attrs",
     "cramjam",
     "fastcrc",
+    "h11",
     "logging",
     "pyarrow",
     "pyspark",

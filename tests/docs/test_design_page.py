@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,12 +19,25 @@ def test_every_path_exists() -> None:
     assert [] == missing
 
 
-def test_every_folder_of_the_package_is_on_the_map() -> None:
-    folders = [path.parent.name for path in (ROOT / "trionet").glob("*/__init__.py")]
+def test_every_room_of_the_package_is_on_the_map() -> None:
+    rooms = [path.parent.relative_to(ROOT) for path in (ROOT / "trionet").rglob("*/__init__.py")]
 
-    missing = [name for name in folders if f"`trionet/{name}/" not in PAGE]
+    missing = [
+        room.as_posix()
+        for room in rooms
+        if f"| `{room.as_posix()}/` |" not in PAGE and "messages" not in room.parts
+    ]
 
     assert [] == missing
+
+
+def test_every_dependency_is_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    text = PAGE.partition("### 3.10 ")[2].partition("\n#")[0]
+
+    dependencies = {re.split(r"\W", line)[0] for line in project["dependencies"]}
+
+    assert dependencies == set(re.findall(r"`(\w+)`", text))
 
 
 def test_every_folder_of_the_package_is_in_the_house() -> None:
