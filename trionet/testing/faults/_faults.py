@@ -278,8 +278,8 @@ class Faults:
         """Flip a bit of the records in transit, as faulty memory or a faulty cable would.
 
         The bit is in each partition's first batch, in the part that the checksum covers. The broker
-         rejects the records of a Produce request with CORRUPT_MESSAGE; a consumer receives
-        the corrupt records of a Fetch response.
+        rejects the records of a Produce request with CORRUPT_MESSAGE; a consumer receives the
+        corrupt records of a Fetch response.
 
         Args:
             apis: Produce, Fetch, or None for both.
