@@ -24,6 +24,7 @@ from support.acknowledged import PARTITIONS, TOPIC, Ledger, Producer, load, read
 from support.calls import append, create_topic, describe_topics
 from support.client import connect, local_port
 from support.crash import Link, Note, Recorder, Sync, Tree, power_cut, read_tree, write_tree
+from support.processes import child_of
 from support.traced import Traced, calls_of, strace, strace_works
 from support.trionet_process import trionet_broker_process
 from trionet import open_broker
@@ -51,8 +52,7 @@ def disk() -> Iterator[Path]:
 def traced_broker(data: Path, trace: Path) -> Iterator[tuple[str, int]]:
     """A broker under strace, ended by SIGKILL: its address and its process id."""
     with trionet_broker_process(data, settings=SETTINGS, before=strace(trace)) as (address, tracer):
-        children = Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split()
-        [pid] = map(int, children)
+        pid = child_of(tracer)
         try:
             yield address, pid
         finally:

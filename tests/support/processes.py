@@ -119,6 +119,12 @@ def first_line(process: subprocess.Popen[bytes]) -> str:
     return line.rstrip("\n")
 
 
+def child_of(process: subprocess.Popen[bytes]) -> int:
+    """The id of the only child of a child (Linux): what a program such as strace has started."""
+    [pid] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(pid)
+
+
 def memory_bytes(pid: int) -> int:
     """What a process holds in memory (Linux): its resident set and its anonymous files.
 
