@@ -49,7 +49,9 @@ def put_views(_app: object, docname: str, content: list[str]) -> None:
 
 def section(view: View, svg: str) -> str:
     """The section of a view, in Markdown."""
-    return f"## {view.title}\n\n{view.help}\n\n```{{raw}} html\n{svg}\n```\n\n"
+    terms = "".join(f"| {title} | {meaning} |\n" for title, meaning in view.terms.items())
+    table = f"| Column | Meaning |\n|---|---|\n{terms}\n" if terms else ""
+    return f"## {view.title}\n\n{view.help}\n\n{table}```{{raw}} html\n{svg}\n```\n\n"
 
 
 async def pictures() -> list[tuple[View, str]]:

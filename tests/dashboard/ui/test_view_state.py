@@ -45,7 +45,7 @@ class Rows(View):
                 Column("name", "NAME", 8, lambda row: row.name),
                 Column("size", "SIZE", 8, lambda row: row.size, right=True),
                 Column("bar", "BAR", 8, None, draw=lambda row, width, pen: []),
-                Column("owner", "OWNER", 8, lambda row: row.owner),
+                Column("owner", "OWNER", 8, lambda row: row.owner, is_optional=True),
                 Column("only_exported", "", 0, lambda row: f"secret of {row.name}"),
             ),
             self.rows,
@@ -132,6 +132,23 @@ def test_a_filter_lets_through_what_has_all_words(words: str, rows: str) -> None
     found.filter = words
 
     assert rows == look(found)
+
+
+def test_an_optional_column_is_there_as_soon_as_a_row_has_a_value_for_it() -> None:
+    found, view = place()
+
+    def shown() -> list[str]:
+        look(found)
+        assert found.table is not None
+        return [column.name for column in found.table.columns if column.width]
+
+    assert ["name", "size", "bar", "owner"] == shown()
+    view.change(Row("d", 1), Row("e"))
+    assert ["name", "size", "bar"] == shown()
+    found.sort_by("owner")
+    assert "de" == look(found)
+    view.change(Row("d", 1, "Bob"), Row("e"))
+    assert ["name", "size", "bar", "owner"] == shown()
 
 
 def test_the_cursor_stays_with_its_row() -> None:

@@ -46,7 +46,7 @@ def model() -> Model:
 def test_a_group_is_a_line(model: Model) -> None:
     shown = Shown(model, "groups")
 
-    assert ["billing", "Stable", "3.0", "s", "1", "7", "12", "classic", "range"] == (
+    assert ["billing", "Stable", "3.0", "s", "1", "7", "12", "classic", "range", "1"] == (
         shown.line("billing")
     )
     assert ["reports", "Empty", "consumer"] == shown.line("reports")
@@ -58,15 +58,15 @@ def test_enter_shows_how_far_it_is_and_v_who_is_in_it(model: Model) -> None:
 
     shown.press("enter")
     assert ("group", "billing") == wanted_by(shown)
-    assert ["orders", "0", "93", "100", "7", "m-1", "5"] == shown.line("93")
-    assert ["orders", "2", "50", "m-1", "0"] == shown.line("50")
+    assert ["orders", "0", "93", "100", "7", "reader", "5"] == shown.line("93")
+    assert ["orders", "2", "50", "reader", "0"] == shown.line("50")
     assert "generation 12" in shown.text
-    assert ["reader", "syncing", "7", "0", "2"] == shown.line("reader")
+    assert ["reader", "syncing", "7", "0", "2"] == shown.line("syncing")
 
     shown.press("v")
     assert ("group", "billing") == wanted_by(shown)
-    assert ["reader", "/10.0.0.7", "2", "orders", "0,2", "syncing", "40", "s", "yes", "m-1"] == (
-        shown.line("reader")
+    assert ["reader", "/10.0.0.7", "2", "orders", "0,2", "syncing", "40", "s", "yes", "reader"] == (
+        shown.line("syncing")
     )
 
 
@@ -97,6 +97,93 @@ def test_the_map_shows_who_owns_which_partition() -> None:
     shown.press("enter")
 
     assert [["c-9", "10", "0", "1", "·", "·"], ["c-10", "10", "·", "·", "2", "3"]] == map_of(shown)
+
+
+def members_with(client_id: str, *ids: str) -> tuple[MemberRow, ...]:
+    """Members with one client id, each with a partition."""
+    return tuple(
+        MemberRow(id, None, client_id, "/10.0.0.7", (("t", number),))
+        for number, id in enumerate(ids)
+    )
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+@pytest.mark.parametrize(
+    ("client_id", "names"),
+    [
+        ("app", ["app b7c1", "app 0d9e"]),
+        ("settlement-of-card-payments", ["settlement-of b7c1", "settlement-of 0d9e"]),
+    ],
+)
+def test_the_map_and_the_tables_call_a_member_the_same(
+    client_id: str, names: list[str], width: int
+) -> None:
+    members = members_with(client_id, f"{client_id}-5f1ab7c1", f"{client_id}-5f1a0d9e")
+    lags = tuple(
+        LagRow("t", number, 10, 0, 15, 5, member.id) for number, member in enumerate(members)
+    )
+    group = GroupRow("g", "classic", "Stable", "consumer", lag=10, detail=members, lags=lags)
+    model = Model()
+    model.update_groups({"g": group}, 1.0)
+    shown = Shown(model, "groups", width)
+
+    text = shown.press("enter")
+    for name in names:
+        [of_map, of_table] = [line for line in text.splitlines() if name in line]
+        assert of_map.startswith(f" {name} ")
+        assert of_table.startswith(" t ")
+    text = shown.press("v")
+    assert [True] * 2 == [f"\n {name} " in text for name in names]
+
+
+def test_members_whose_client_ids_begin_alike_are_told_apart() -> None:
+    model = Model()
+    row = read(1.0, 5, *(assigned(f"settlement-of-payments-{n}", n) for n in (0, 1)))
+    members = tuple(
+        attrs.evolve(each, id=f"m-{number}") for number, each in enumerate(row.detail or ())
+    )
+    model.update_groups({"g": attrs.evolve(row, detail=members)}, 1.0)
+    shown = Shown(model, "groups")
+    shown.press("enter")
+
+    assert [["settlement-of", "m-0"], ["settlement-of", "m-1"]] == [
+        line[:2] for line in map_of(shown)[:2]
+    ]
+
+
+def test_partitions_are_found_by_the_member_and_client_id_of_their_owner(model: Model) -> None:
+    for words in ("m-1", "reader"):
+        shown = Shown(model, "groups")
+        shown.press("enter", "/", *words, "enter")
+        assert "billing  2" in shown.text
+        assert "0 of 2" not in shown.text
+
+
+def test_the_lag_of_a_member_is_unknown_in_the_map_if_that_of_a_partition_is() -> None:
+    model = Model()
+    row = read(1.0, 5, assigned("a", 0, 1), assigned("b", 2), assigned("c", 3))
+    first, second, third, fourth = row.lags or ()
+    lags = (
+        first,
+        attrs.evolve(second, end=None, lag=None),
+        third,
+        attrs.evolve(fourth, committed=None, lag=None),
+    )
+    model.update_groups({"g": attrs.evolve(row, lags=lags)}, 1.0)
+    shown = Shown(model, "groups")
+    shown.press("enter")
+
+    assert [["a", "0"], ["b", "5"], ["c", "·"]] == [line[:2] for line in map_of(shown)]
+
+
+def test_columns_that_only_a_trionet_broker_fills_leave_their_room_to_others() -> None:
+    model = Model()
+    model.update_groups({"g": GroupRow("g", "classic", "Stable", "consumer", lag=3)}, 1.0)
+    text = Shown(model, "groups", 200).text
+
+    assert "LAG" in text
+    for title in ("SINCE", "UNREAD", "GEN"):
+        assert title not in text
 
 
 def test_what_has_moved_in_a_rebalance_is_marked_for_a_while() -> None:
@@ -155,7 +242,7 @@ def test_a_position_that_is_read_after_the_end_moves_the_end(model: Model) -> No
     shown = Shown(model, "groups")
 
     shown.press("enter")
-    assert ["orders", "0", "93", "110", "110", "17", "0", "m-1", "5"] == shown.line("93")
+    assert ["orders", "0", "93", "110", "110", "17", "0", "reader", "5"] == shown.line("93")
     assert "lag 17  unread 0" in shown.text
 
 
@@ -183,7 +270,7 @@ def test_the_position_is_beside_what_is_committed(model: Model) -> None:
     shown = Shown(model, "groups")
 
     shown.press("enter")
-    assert ["orders", "0", "93", "99", "100", "7", "1", "m-1", "5"] == shown.line("93")
+    assert ["orders", "0", "93", "99", "100", "7", "1", "reader", "5"] == shown.line("93")
     assert "lag 7  unread 1" in shown.text
 
 

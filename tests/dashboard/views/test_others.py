@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from support.dashboard_model import busy_model
+from support.dashboard_model import busy_model, full_model
 from support.shown import Shown, wanted_by
 from trionet.client.consumer import ConsumerRecord
 from trionet.dashboard.drawing._cells import ASCII, FINE, UNICODE, Frame, Glyphs, Pen
@@ -33,6 +33,7 @@ from trionet.dashboard.model._rows import (
 )
 from trionet.dashboard.model._tail import TailRow
 from trionet.dashboard.ui._view import View
+from trionet.dashboard.views import all_views
 from trionet.dashboard.views._apis import STEP_MS, heat_lines, histogram
 from trionet.dashboard.views._faults import REQUEST_COLUMNS as FAULTED_COLUMNS
 from trionet.dashboard.views._log import LOG_COLUMNS, LogLineView
@@ -95,6 +96,32 @@ def test_a_quota_is_beside_what_is_measured() -> None:
     words = shown.line("orders")
     assert ["orders", "orders", "10", "9"] == words[:4]
     assert ["5.0", "ms", "3"] == words[-3:]
+
+
+@pytest.mark.parametrize(
+    ("key", "limit", "shown"),
+    [
+        ("producer_byte_rate", 1_048_576.0, ["1.0", "MiB/s"]),
+        ("request_percentage", 50.0, ["50", "%"]),
+        ("connection_creation_rate", 2.5, ["2.5"]),
+        ("max.connections", 200.0, ["200"]),
+    ],
+)
+def test_a_limit_has_the_unit_of_its_quota(key: str, limit: float, shown: list[str]) -> None:
+    model = Model()
+    model.update_client_quotas({("user=alice", key): QuotaRow("user=alice", key, limit)}, None, 1.0)
+
+    assert ["user=alice", key, *shown] == Shown(model, "quotas").line("user=alice")
+
+
+@pytest.mark.parametrize("view", [view.name for view in all_views()])
+def test_details_have_units_and_no_names_of_attributes(view: str) -> None:
+    shown = Shown(full_model("orders"), view, 200, 60)
+    shown.ui.shows_details = True
+    beside = "\n".join(line.partition("│")[2] for line in shown.text.splitlines()[3:])
+
+    assert not re.search(r"_|\b(seconds|us|ms|per s)  ", beside.replace("_orders_", ""))
+    assert not re.search(r"bytes\S*( rate| received| sent| before| after)* +[\d,.]+$", beside)
 
 
 def test_why_there_are_no_quotas_of_clients_is_said_beside_those_of_connections() -> None:

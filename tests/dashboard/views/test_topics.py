@@ -41,6 +41,18 @@ def test_a_topic_is_a_line(model: Model) -> None:
     assert ("topics", None) == wanted_by(shown)
 
 
+def test_a_long_topic_is_not_cut_while_a_column_is_empty() -> None:
+    name = "settlements.card-payments.by-merchant.and-currency.hourly.aggregates.v2"
+    model = Model()
+    model.topics.replace({name: TopicRow(name, "AAAA", False, 2, 3, 1, 0, 2048, 12_345)}, 1.0)
+
+    wide = Shown(model, "topics", 160).text
+
+    assert f" {name} " in wide
+    assert "DIRTY" not in wide
+    assert "UNCLEANED" not in wide
+
+
 def test_enter_shows_the_partitions_of_a_topic(model: Model) -> None:
     shown = Shown(model, "topics")
 
@@ -176,6 +188,16 @@ def test_enter_shows_a_record_with_its_headers(shown: Shown) -> None:
     assert "none: null" in text
     assert '"name": "x"' in text
     assert "7b 22 69 64" in text
+
+
+def test_a_topic_without_records_says_what_makes_some() -> None:
+    model = Model()
+    model.topics.replace({"t": TopicRow("t", "AAAA", False, 1, 1, 0, 0)}, 1.0)
+    model.select_tail(("t", None))
+    model.append_tail([], 0, 1.0)
+    shown = Shown(model, "topics")
+
+    assert "P produces one, as does trionet produce t." in shown.press("f")
 
 
 def test_what_was_passed_over_is_said(shown: Shown) -> None:

@@ -40,6 +40,7 @@ class Column(Generic[R]):
         value: returns the value of a row for sorting and export, where None sorts last; by default
             the row's attribute with the name of the column. If None, the column supports neither.
         text: formats a value; ``str`` by default.
+        text_of: formats the value of a row, if its unit depends on the row; None for ``text``.
         right: whether the column is right-aligned, as numbers are.
         priority: if space is short, columns with the highest priority are dropped first, from the
             right; columns with priority 0 are never dropped.
@@ -50,6 +51,8 @@ class Column(Generic[R]):
             even if the table has no room for it.
         is_searched: whether a filter searches the column; by default if it is shown and has text
             values.
+        is_optional: whether the column leaves its room to others while no row has a value, as where
+            the source does not report it.
     """
 
     name: str
@@ -64,11 +67,15 @@ class Column(Generic[R]):
     draw: Callable[[R, int, Pen], Line] | None = None
     is_detail: bool = True
     is_searched: bool | None = None
+    is_optional: bool = False
+    text_of: Callable[[R], str] | None = None
 
     def shown(self, row: R) -> str:
         """Return the text of a cell, which is empty if the value is None."""
         value = None if self.value is None else self.value(row)
-        return "" if value is None else self.text(value)
+        if value is None:
+            return ""
+        return self.text(value) if self.text_of is None else self.text_of(row)
 
 
 @attrs.frozen
@@ -110,6 +117,17 @@ class Table(Generic[R]):
     def sortable(self) -> list[str]:
         """Return the names of the sortable columns."""
         return [column.name for column in self.columns if column.value is not None]
+
+
+def empty_columns(columns: Sequence[Column[R]], rows: Collection[R]) -> frozenset[str]:
+    """Return the names of the optional columns for which no row has a value."""
+    return frozenset(
+        column.name
+        for column in columns
+        if column.is_optional
+        and (value := column.value) is not None
+        and all(value(row) is None for row in rows)
+    )
 
 
 #: The text shown for a list that has not been read yet.

@@ -179,7 +179,8 @@ def _long(name: Line, text: str, style: Style, pen: Pen) -> Iterator[Line]:
 
 
 def _name(column: Column[Any], columns: Sequence[Column[Any]]) -> str:
-    name = column.name.removeprefix("is_").removesuffix("_ms")
+    name = column.name.removeprefix("is_").removesuffix("_ms").removesuffix("_us")
+    name = name.replace("_seconds_ago", "_ago").replace("_per_s", "_rate")
     if name.endswith("_seconds"):
         name = name.removesuffix("_seconds")
         if any(each.name == name for each in columns):  # such as a state, and how long it lasts

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 from rich.segment import Segment
+from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing._cells import Line, Pen, wrapped
@@ -48,7 +49,7 @@ MOUSE: Final = (
     ("wheel", "scroll"),
     ("shift and drag", "select text; without shift while the mouse is off"),
 )
-#: The widths of the names of keys, and of single keys.
+#: The widths of the names of keys and of titles of columns, and of single keys.
 NAME_CELLS: Final = 16
 KEY_CELLS: Final = 6
 #: The minimum width of the page for two columns.
@@ -80,6 +81,10 @@ def help_lines(
 def _about(view: View, pen: Pen) -> Iterator[Line]:
     yield pen.rule(view.title)
     yield from pen.sentences(view.help)
+    if view.terms:
+        yield []
+    for title, meaning in view.terms.items():
+        yield from _row(title, meaning, pen, NAME_CELLS, palette.BOLD)
     if view.links or view.actions or view.opens:
         yield []
     if view.opens:
@@ -105,9 +110,11 @@ def _views(views: Sequence[View], pen: Pen) -> Iterator[Line]:
         yield from _row(each.key, f"{each.title} (:{each.name})", pen)
 
 
-def _row(key: str, meaning: str, pen: Pen, cells: int = KEY_CELLS) -> Iterator[Line]:
+def _row(
+    key: str, meaning: str, pen: Pen, cells: int = KEY_CELLS, style: Style = palette.KEY
+) -> Iterator[Line]:
     first, *others = wrapped(meaning, pen.width - cells - 2, pen.glyphs)
-    yield [Segment(" "), pen.cell(key, cells, palette.KEY), Segment(first)]
+    yield [Segment(" "), pen.cell(key, cells, style), Segment(first)]
     for line in others:
         yield [Segment(" " * (cells + 1)), Segment(line)]
 

@@ -365,10 +365,20 @@ class Commands:
         if not columns:
             raise CommandError("sort: this view has no table")
         orders = {"asc": False, "desc": True}
-        column, order = [*words, "", ""][:2]
-        if len(words) > 2 or column not in columns or (order and order not in orders):
+        descending = orders.get(words[-1]) if words else None
+        column = self._column_called(" ".join(words if descending is None else words[:-1]))
+        if column is None:
             raise CommandError(f"sort: usage: COLUMN [asc|desc]; columns: {', '.join(columns)}")
-        self._ui.current.sort_by(column, descending=orders.get(order))
+        self._ui.current.sort_by(column, descending=descending)
+
+    def _column_called(self, text: str) -> str | None:
+        """Return the name of the sortable column with this name or heading, or None."""
+        names, table = self._columns(), self._ui.current.table
+        if text in names:
+            return text
+        columns = () if table is None or not text else table.columns
+        called = (each.name for each in columns if each.title.lower() == text.lower())
+        return next((name for name in called if name in names), None)
 
     def _pause(self, words: Sequence[str]) -> None:
         _none("pause", words)

@@ -28,6 +28,7 @@ from . import _bars as bars
 from . import _help as help_page
 from ._details import details, fitted, joined, split
 from ._ui import Hits, Mode, Ui
+from ._view_state import ViewState
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -175,7 +176,9 @@ def _title(ui: Ui, pen: Pen, now: float | None) -> Line:
         line.append(Segment(f"  {many}", palette.DIM))
         if state.sorted_by is not None:
             mark = glyphs.falling if state.descending else glyphs.rising
-            line.append(Segment(f"  by {state.sorted_by} {mark}", palette.DIM))
+            column = table.column(state.sorted_by)
+            title = state.sorted_by if column is None else column.title
+            line.append(Segment(f"  by {title} {mark}", palette.DIM))
         line += _age(table, now)
     if state.filter:
         line += [Segment("  filter ", palette.DIM), pen.text(state.filter, palette.NOTE)]
@@ -358,10 +361,7 @@ def _table_lines(ui: Ui, table: Table[Any], row: int, pen: Pen) -> list[Line]:
     columns = layout(table.columns, pen.width)
     heading = heading_line(columns, pen, state.sorted_by, descending=state.descending)
     if not state.rows:
-        text = f"No row matches {state.filter!r}." if state.filter else "No rows yet."
-        if state.is_updating:
-            text = f"Searching for {state.filter!r} ..."
-        return [heading, [], *pen.sentences(text, palette.NOTE)]
+        return [heading, [], *no_rows(state, pen)]
     _register_table(ui, columns, row, pen)
     state.scroll()
     shown = state.rows[state.top : state.top + state.height]
@@ -373,6 +373,14 @@ def _table_lines(ui: Ui, table: Table[Any], row: int, pen: Pen) -> list[Line]:
             for index, each_row in enumerate(shown)
         ),
     ]
+
+
+def no_rows(state: ViewState, pen: Pen) -> list[Line]:
+    """Draw what is said in place of rows."""
+    if state.is_updating:
+        return pen.sentences(f"Searching for {state.filter!r} ...", palette.NOTE)
+    text = f"No row matches {state.filter!r}." if state.filter else state.view.empty
+    return pen.sentences(text, palette.NOTE)
 
 
 def _register_table(ui: Ui, columns: Columns, row: int, pen: Pen) -> None:

@@ -11,6 +11,8 @@ A minimal view::
         name = "widgets"
         title = "Widgets"
         help = "All widgets of the factory."
+        terms = {"SIZE": "the size in the warehouse, with its box"}
+        empty = "No widgets yet: C makes one."
 
         def table(self, model: Model) -> Table[Widget]:
             return table_of(model.widgets, COLUMNS, "name")
@@ -27,7 +29,7 @@ application.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -117,6 +119,8 @@ class View:
         short: an abbreviation of the name for the tab, where space is short; by default the name.
         title: the heading.
         help: the text for the help page, a few sentences.
+        terms: what the titles of columns mean, for the help page, where they do not say it.
+        empty: what is said in place of rows while there are none, with what makes some come.
         opens: what ``enter`` opens, in a word or two, for the hints; empty if it opens nothing.
         section: the section of the model that sources read only while the view is shown; None for
             data that is always read.
@@ -130,6 +134,8 @@ class View:
     short: ClassVar[str] = ""
     title: str
     help: ClassVar[str]
+    terms: ClassVar[Mapping[str, str]] = {}
+    empty: str = ""
     opens: ClassVar[str] = ""
     section: ClassVar[str | None] = None
     section_key: object = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from ..drawing._cells import Line, Pen
-from ..drawing._table import Column, Table
+from ..drawing._table import Column, Table, empty_columns
 from ._view import View
 
 if TYPE_CHECKING:
@@ -159,10 +159,12 @@ class ViewState:
         self._descending: bool | None = None
         self._is_waiting = True
         # All rows, the version of the table that they belong to, whether `rows` is out of date with
-        # them, the order of `rows`, and the update in progress that will replace it.
+        # them, the columns that none of them needs, the order of `rows`, and the update in progress
+        # that will replace it.
         self._all: list[Any] = []
         self._all_of: Hashable = None
         self._is_old = True
+        self._empty: frozenset[str] = frozenset()
         self._order = Order()
         self._pending: Ordering | None = None
         # The key of the row that the cursor follows; None at the top, where the cursor stays.
@@ -218,6 +220,13 @@ class ViewState:
         self._is_waiting = table.missing is not None
         if table.version is None or table.version != self._all_of:
             self._all, self._all_of, self._is_old = list(table.rows), table.version, True
+            self._empty = empty_columns(table.columns, self._all)
+        if self._empty:
+            columns = [
+                attrs.evolve(each, width=0) if each.name in self._empty else each
+                for each in table.columns
+            ]
+            self.table = attrs.evolve(table, columns=columns)
 
     def update_fully(self, model: Model) -> None:
         """Update the table and filter all rows without a pause."""

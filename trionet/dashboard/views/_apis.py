@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
 
@@ -104,6 +104,16 @@ class ApisView(View):
         "(remote), throttled, in the response queue, and being sent. Enter shows the latencies of"
         " one API."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "REQ/S": "requests per second",
+        "TOTAL": "requests since the start",
+        "ERR/S": "errors in responses per second",
+        "ERRORS": "errors since the start",
+        "P50 P99 MAX": "times that half, 99 of 100, and all of the requests do not exceed",
+        "SIZE": "mean size of a request",
+        "TREND": "REQ/S of the last minutes",
+    }
+    empty = "No requests yet. Any client sends some: trionet topics list, for example."
     opens = "API"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:

@@ -36,7 +36,7 @@ BUSIEST_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
     Column("phase", "PHASE", 14, priority=1),
     Column("request", "REQUEST", 12, priority=2, grow=1),
     Column("request_seconds", "FOR", 7, text=units.duration, right=True, priority=2),
-    Column("staged", "STG", 3, right=True, priority=3),
+    Column("staged", "STAGED", 6, right=True, priority=3),
 )
 
 

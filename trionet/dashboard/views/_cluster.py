@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.style import Style
@@ -25,7 +26,7 @@ BROKER_COLUMNS: Final[tuple[Column[BrokerRow], ...]] = (
     Column("id", "ID", 6, right=True),
     Column("host", "HOST", 20, grow=1),
     Column("port", "PORT", 6, right=True),
-    Column("rack", "RACK", 10, priority=2),
+    Column("rack", "RACK", 10, priority=2, is_optional=True),
     Column("is_controller", "CONTROLLER", 10, text=units.yes, priority=1),
     Column("leads", "LEADS", 8, text=units.count, right=True),
     Column("bytes", "SIZE", 9, text=units.size, right=True, priority=1),
@@ -39,9 +40,16 @@ class BrokersView(View):
     key = "b"
     title = "Brokers"
     help = (
-        "The brokers of the cluster, the number of partitions that each broker leads, and the "
-        "total size of the partitions with a known size. Enter shows the configs of a broker."
+        "The brokers of the cluster, as they advertise themselves. Enter shows the configs of a "
+        "broker."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "ID": "its node.id",
+        "CONTROLLER": "whether it decides about topics and leaders",
+        "LEADS": "number of partitions that it leads",
+        "SIZE": "size of those of them whose size is known",
+    }
+    empty = "No brokers: none has registered with the cluster's controller yet."
     opens = "configs"
     section: ClassVar[str | None] = "brokers"
 
@@ -80,6 +88,7 @@ class ConfigsView(View):
         "The effective configs and the source of each. Configs that were set are bold. READ-ONLY "
         "configs cannot be changed while the broker is running. Changes take effect immediately."
     )
+    empty = "No configs: the broker reports none to this user."
     section: ClassVar[str | None] = "configs"
 
     def __init__(self, kind: str, name: str) -> None:
@@ -129,18 +138,42 @@ def _bar(row: QuotaRow, width: int, pen: Pen) -> Line:
     return meter(share, width, pen, _style(row) or palette.CHART)
 
 
-def _now(value: float) -> str:
+def _amount(name: str, row: QuotaRow) -> str:
+    """Format the limit of a quota, or its current use, in the unit of the quota."""
+    value = getattr(row, name)
+    if row.key.endswith("_byte_rate"):
+        return f"{units.size(value)}/s"
+    if row.key == "request_percentage":
+        return units.percent(value / 100)
     return units.count(value) if float(value).is_integer() else units.rate(value)
 
 
 QUOTA_COLUMNS: Final[tuple[Column[QuotaRow], ...]] = (
     Column("entity", "ENTITY", 20, grow=2),
     Column("key", "QUOTA", 24, grow=2),
-    Column("limit", "LIMIT", 9, text=units.count, right=True),
-    Column("value", "NOW", 9, text=_now, right=True, style=_style),
-    Column("share", "USED", 10, _share, units.percent, priority=2, grow=1, draw=_bar),
-    Column("throttle_ms", "THROTTLE", 8, text=units.milliseconds, right=True, priority=1),
-    Column("refused", "REFUSED", 8, text=units.count, right=True, priority=1),
+    Column("limit", "LIMIT", 10, right=True, text_of=partial(_amount, "limit")),
+    Column(
+        "value",
+        "NOW",
+        10,
+        right=True,
+        style=_style,
+        is_optional=True,
+        text_of=partial(_amount, "value"),
+    ),
+    Column(
+        "share", "USED", 10, _share, units.percent, priority=2, grow=1, draw=_bar, is_optional=True
+    ),
+    Column(
+        "throttle_ms",
+        "THROTTLE",
+        8,
+        text=units.milliseconds,
+        right=True,
+        priority=1,
+        is_optional=True,
+    ),
+    Column("refused", "REFUSED", 8, text=units.count, right=True, priority=1, is_optional=True),
 )
 
 
@@ -151,11 +184,20 @@ class QuotasView(View):
     key = "7"
     title = "Quotas"
     help = (
-        "Limits on connections of the broker, its listeners and addresses, with the current use, "
-        "the mean throttle time of clients that exceed a limit, and the number of refused "
-        "connections. Only a trionet broker's metrics report these limits. Below are the "
-        "cluster's quotas for clients, users and addresses, whose use is not available over the "
-        "Kafka protocol. An empty limit means unlimited."
+        "Limits on connections of the broker, its listeners and addresses, which only a trionet "
+        "broker reports. Below are the cluster's quotas for clients, users and addresses, whose "
+        "use is not available over the Kafka protocol. An empty limit means unlimited."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "ENTITY": "what the limit is about",
+        "NOW": "the current use, in the unit of the limit",
+        "USED": "its share of the limit",
+        "THROTTLE": "the mean throttle time of clients that exceed the limit",
+        "REFUSED": "number of connections refused since the start",
+    }
+    empty = (
+        "No quotas: clients are not limited. One is set by trionet configs quotas alter --name "
+        "user=NAME --set producer_byte_rate=NUMBER."
     )
     section: ClassVar[str | None] = "quotas"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
@@ -46,7 +46,7 @@ CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
     Column("phase", "PHASE", 10, style=lambda row: palette.NOTE if row.is_muted else None),
     Column("request", "REQUEST", 12, priority=4),
     Column("request_seconds", "FOR", 7, text=units.duration, right=True, priority=4),
-    Column("staged", "STG", 3, right=True, priority=6),
+    Column("staged", "STAGED", 6, right=True, priority=6),
     Column("idle_seconds", "IDLE", 7, text=units.duration, right=True),
     Column("age_seconds", "AGE", 7, text=units.duration, right=True, priority=3),
     Column("request_rate", "REQ/S", 7, text=units.rate, right=True, priority=1),
@@ -54,7 +54,7 @@ CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
     Column("bytes_received", "IN", 8, text=units.size, right=True, priority=4),
     Column("bytes_sent", "OUT", 8, text=units.size, right=True, priority=4),
     Column("byte_rate", "BYTES/S", 0, text=units.size),
-    Column("protocol", "TLS", 7, priority=9),
+    Column("protocol", "TLS", 7, priority=9, is_optional=True),
     Column("mute_state", "MUTE", 0),
     Column("cipher", "CIPHER", 0),
     Column("id", "ID", 0),
@@ -76,11 +76,28 @@ class ConnectionsView(View):
     short = "conns"
     title = "Connections"
     help = (
-        "The open connections of the broker. PHASE is the phase of the current request. A "
-        "connection has one request in flight at a time and is muted until the response is sent. "
-        "Frames that have already arrived are staged (STG). IDLE is the time since the last read "
-        "or write. The connections of dashboards are dim. Enter shows the requests of a connection "
-        "one by one, as they finish."
+        "The open connections of the broker. A connection has one request in flight at a time and "
+        "is muted until the response is sent. The connections of dashboards are dim. Enter shows "
+        "the requests of a connection one by one, as they finish."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "PEER": "address of the client",
+        "SOFTWARE": "name and version that the client has sent",
+        "PRINCIPAL": "the authenticated user, such as User:alice",
+        "P": "number of the network processor",
+        "PHASE": "phase of the current request",
+        "FOR": "how long it has had this request",
+        "STAGED": "requests that have arrived meanwhile, and wait for their turn",
+        "IDLE": "time since the last read or write",
+        "AGE": "time since it was accepted",
+        "REQ/S": "requests per second",
+        "REQS": "requests so far",
+        "IN OUT": "bytes received and sent",
+        "TLS": "version of TLS",
+    }
+    empty = (
+        "No connections: no client has connected to this broker. One is trionet produce TOPIC; "
+        "-b sets the address."
     )
     opens = "requests"
     section: ClassVar[str | None] = "connections"
@@ -218,6 +235,17 @@ class CloseReasonsView(View):
         "broker keeps 1,000). Connections that were reset before the broker accepted them are "
         "only counted."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "AGO": "how long ago it was closed",
+        "PEER": "address of the client",
+        "PRINCIPAL": "the authenticated user, such as User:alice",
+        "LASTED": "how long it was open",
+        "REQS": "requests in that time",
+        "IN OUT": "bytes received and sent in that time",
+    }
+    empty = (
+        "No connection was closed yet. Each one comes here when its client or the broker ends it."
+    )
     section: ClassVar[str | None] = "closed"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -259,7 +287,16 @@ class FetchSessionsView(View):
     title = "Fetch sessions"
     help = (
         "The incremental fetch sessions in the broker's cache. With a session, a Fetch request "
-        "only names the partitions that changed. EPOCH counts the fetches of a session."
+        "only names the partitions that changed."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "SESSION": "id of the session",
+        "EPOCH": "number of fetches in it",
+        "IDLE": "time since the last one",
+        "NAMED BY": "whether topics are named by ids or by names",
+    }
+    empty = (
+        "No fetch sessions yet. A consumer begins one with its first fetch: trionet consume TOPIC."
     )
     section: ClassVar[str | None] = "fetch_sessions"
 

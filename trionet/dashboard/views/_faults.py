@@ -204,9 +204,16 @@ class FaultsView(View):
         "of a response; corrupt, which flips a bit of records; throttle TIME; full-disk or "
         "stop-reading. The next request of any API, client and topic meets it, unless APIs, a "
         "number of requests (or all), client=ID and topic=NAME follow, as in delay 100ms "
-        "Produce,Fetch 3 topic=orders. HITS counts the requests it was applied to, of so many that "
-        "it is for, and LAST REACTION is what the client of the last one did next. Enter shows the "
-        "requests one by one."
+        "Produce,Fetch 3 topic=orders. Enter shows the requests one by one."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "NO": "number of the fault",
+        "HITS OF": "requests that it was applied to, and how many it is for",
+        "LAST REACTION": "what the client of the last one did next",
+    }
+    empty = (
+        "No faults yet. I injects one, such as delay 100ms Fetch; those that a test injects come "
+        "here, too."
     )
     opens = "requests"
     section: ClassVar[str | None] = "faults"
@@ -248,6 +255,7 @@ class FaultView(View):
         "clients did next: which request came first, whether the request was retried, on the same "
         "connection or after a reconnect, and with which result."
     )
+    empty = "No request has met this fault yet. A client has to send one of those that it is for."
     section: ClassVar[str | None] = "faults"
 
     def __init__(self, row: FaultRow) -> None:

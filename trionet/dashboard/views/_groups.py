@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import attrs
@@ -14,7 +14,7 @@ from ..drawing._cells import Line, Pen
 from ..drawing._table import UNREAD, Column, Table, chart_line, draw_history, table_of
 from ..sources._actions import ActionError, check_reset_position
 from ..ui._view import Action, Field, Link, View
-from ._partition_map import partition_map
+from ._partition_map import NAME_CELLS, names_of, partition_map
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -34,12 +34,14 @@ def _state_style(row: GroupRow) -> Style | None:
 GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
     Column("id", "GROUP", 20, grow=2),
     Column("state", "STATE", 19, style=_state_style),
-    Column("state_seconds", "SINCE", 7, text=units.duration, right=True, priority=4),
+    Column(
+        "state_seconds", "SINCE", 7, text=units.duration, right=True, priority=4, is_optional=True
+    ),
     Column("members", "MEMBERS", 7, text=units.count, right=True, priority=1),
     Column("lag", "LAG", 9, text=units.count, right=True),
-    Column("unread", "UNREAD", 7, text=units.count, right=True, priority=2),
+    Column("unread", "UNREAD", 7, text=units.count, right=True, priority=2, is_optional=True),
     Column("trend", "TREND", 10, None, priority=3, grow=2, draw=draw_history),
-    Column("generation", "GEN", 6, right=True, priority=2),
+    Column("generation", "GEN", 6, right=True, priority=2, is_optional=True),
     Column("type", "TYPE", 8, priority=3),
     Column("protocol_type", "PROTOCOL", 9, priority=6),
     Column("assignor", "ASSIGNOR", 16, priority=5, grow=1),
@@ -84,14 +86,28 @@ class GroupsView(View):
     key = "6"
     title = "Groups"
     help = (
-        "All groups of the cluster. LAG is the number of offsets between a group's committed "
-        "offsets and the end offsets of the partitions. TREND has its largest value in each "
-        "two seconds, also of the time in which other views were shown. UNREAD is the number of "
-        "offsets between the members' positions, from which they fetch next, and the end offsets: "
-        "what lies between both was fetched, but its offsets are not committed yet. Positions, "
-        "and GEN, the generation of a classic group, are only reported by a trionet broker; GEN "
-        "is otherwise the epoch. Only groups without members can be reset or deleted. Enter shows "
-        "which member owns which partition."
+        "All groups of the cluster. Records between LAG and UNREAD were fetched, but their offsets "
+        "are not committed yet. A group without a commit has no lag. Only a trionet broker reports "
+        "SINCE and UNREAD. Only groups without members can be reset or deleted. Enter shows which "
+        "member owns which partition."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "SINCE": "how long it has been in this state",
+        "LAG": "offsets between the committed offsets and the end offsets of the partitions",
+        "UNREAD": "offsets between the members' positions, from which they fetch next, and the "
+        "end offsets",
+        "TREND": "the lag of the last minutes, its largest value in each two seconds, also of the "
+        "time in which other views were shown",
+        "GEN": "the generation of a classic group, which only a trionet broker reports; the epoch "
+        "of other groups",
+        "TYPE": "classic, consumer (KIP-848), share or streams",
+        "PROTOCOL": "what a classic group is for: consumer, or connect of Kafka Connect",
+        "ASSIGNOR": "what assigns partitions to members",
+        "AT": "id of the broker that coordinates it",
+    }
+    empty = (
+        "No groups yet. A group begins with its first member: trionet consume TOPIC -g GROUP, or "
+        "any consumer with a group.id."
     )
     opens = "group"
     section: ClassVar[str | None] = "groups"
@@ -107,18 +123,53 @@ class GroupsView(View):
         return partition_map(row, pen)
 
 
-LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
-    Column("topic", "TOPIC", 16, grow=2),
-    Column("partition", "PART", 5, right=True),
-    Column("committed", "COMMITTED", 11, text="{:,}".format, right=True),
-    Column("position", "POSITION", 11, text="{:,}".format, right=True, priority=2),
-    Column("end", "END", 11, text="{:,}".format, right=True),
-    Column("lag", "LAG", 9, text="{:,}".format, right=True),
-    Column("unread", "UNREAD", 7, text="{:,}".format, right=True, priority=2),
-    Column("member", "MEMBER", 16, priority=1, grow=3),
-    Column("start", "FIRST", 12, text="{:,}".format, right=True, priority=3),
-    Column("metadata", "METADATA", 8, lambda row: row.metadata or None, priority=4, grow=1),
-)
+def _number(name: str, title: str, width: int, priority: int = 0) -> Column[LagRow]:
+    return Column(
+        name,
+        title,
+        width,
+        text="{:,}".format,
+        right=True,
+        priority=priority,
+        is_optional=name in ("position", "unread"),  # which only a trionet broker reports
+    )
+
+
+def _lag_columns(members: Sequence[MemberRow]) -> tuple[Column[LagRow], ...]:
+    """Return the columns of partitions, with members called as in the map."""
+    names = names_of(members)
+    clients = {member.id: member.client_id for member in members}
+
+    def draw_member(row: LagRow, width: int, pen: Pen) -> Line:
+        return [pen.cell("" if row.member is None else names.get(row.member, row.member), width)]
+
+    return (
+        Column("topic", "TOPIC", 16, grow=2),
+        Column("partition", "PART", 5, right=True),
+        _number("committed", "COMMITTED", 11),
+        _number("position", "POSITION", 11, priority=2),
+        _number("end", "END", 11),
+        _number("lag", "LAG", 9),
+        _number("unread", "UNREAD", 7, priority=2),
+        Column("member", "MEMBER", NAME_CELLS, priority=1, grow=1, draw=draw_member),
+        Column(
+            "client_id",
+            "CLIENT ID",
+            0,
+            lambda row: None if row.member is None else clients.get(row.member),
+            is_searched=True,
+        ),
+        _number("start", "FIRST", 12, priority=3),
+        Column(
+            "metadata",
+            "METADATA",
+            8,
+            lambda row: row.metadata or None,
+            priority=4,
+            grow=1,
+            is_optional=True,
+        ),
+    )
 
 
 def _assigned(row: MemberRow) -> str:
@@ -128,18 +179,33 @@ def _assigned(row: MemberRow) -> str:
     return "  ".join(f"{topic} {','.join(map(str, each))}" for topic, each in topics.items())
 
 
-MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
-    Column("client_id", "CLIENT ID", 14, grow=1),
-    Column("client_host", "HOST", 15, priority=2),
-    Column("partitions", "PARTS", 5, lambda row: len(row.assignment), units.count, right=True),
-    Column("assignment", "ASSIGNMENT", 16, _assigned, priority=1, grow=3),
-    Column("phase", "PHASE", 8, priority=1),
-    Column("expires_seconds", "EXPIRES", 7, text=units.duration, right=True, priority=3),
-    Column("is_leader", "LEADER", 6, text=units.yes, priority=4),
-    Column("epoch", "EPOCH", 6, right=True, priority=5),
-    Column("instance_id", "INSTANCE", 12, priority=5),
-    Column("id", "ID", 20, priority=6, grow=2),
-)
+def _member_columns(members: Sequence[MemberRow]) -> tuple[Column[MemberRow], ...]:
+    """Return the columns of members, which are called as in the map."""
+    names = names_of(members)
+
+    def draw_name(row: MemberRow, width: int, pen: Pen) -> Line:
+        return [pen.cell(names.get(row.id, row.id), width)]
+
+    return (
+        Column("id", "MEMBER", NAME_CELLS, grow=1, draw=draw_name),
+        Column("client_host", "HOST", 15, priority=2),
+        Column("partitions", "PARTS", 5, lambda row: len(row.assignment), units.count, right=True),
+        Column("assignment", "ASSIGNMENT", 16, _assigned, priority=1, grow=3),
+        Column("phase", "PHASE", 8, priority=1, is_optional=True),
+        Column(
+            "expires_seconds",
+            "EXPIRES",
+            7,
+            text=units.duration,
+            right=True,
+            priority=3,
+            is_optional=True,
+        ),
+        Column("is_leader", "LEADER", 6, text=units.yes, priority=4, is_optional=True),
+        Column("epoch", "EPOCH", 6, right=True, priority=5, is_optional=True),
+        Column("instance_id", "INSTANCE", 12, priority=5, is_optional=True),
+        Column("client_id", "CLIENT ID", 14, priority=6),
+    )
 
 
 class _OneGroup(View):
@@ -162,13 +228,14 @@ class _OneGroup(View):
         self,
         model: Model,
         rows_of: Callable[[GroupRow], Sequence[R] | None],
-        columns: Sequence[Column[R]],
+        columns_of: Callable[[Sequence[MemberRow]], Sequence[Column[R]]],
         *key: str,
     ) -> Table[R]:
         """Return a table of the group's rows, or of the reason why they are missing."""
         group = model.groups.get(self._group)
         rows = None if group is None else rows_of(group)
-        found: Table[Any] = table_of(model.groups, columns, *key)
+        members = () if group is None else group.detail or ()
+        found: Table[Any] = table_of(model.groups, columns_of(members), *key)
         missing = found.missing
         if group is None:
             missing = missing or "the group no longer exists"
@@ -184,13 +251,26 @@ class GroupView(_OneGroup):
     name = "group"
     help = (
         "Above, a line for each member with its partitions; those that have just moved to it are "
-        "marked with +, and dots stand for partitions of others. Below, COMMITTED is the offset "
-        "from which a new owner would read, POSITION the one that the member fetches next. LAG "
-        "counts from COMMITTED to END, and UNREAD from POSITION. LAG is unknown without a "
-        "committed offset. Only a trionet broker reports positions, as far as it knows them: "
-        "clients of several groups that have one client id cannot be distinguished, and a client "
-        "without fetch sessions, such as librdkafka, only has a position while it waits for "
-        "records. v shows the members."
+        "marked with +, and dots stand for partitions of others. A member is called by its "
+        "instance id or client id; where several have the same, the last characters of the member "
+        "id follow. LAG is unknown without a committed offset. Only a trionet broker reports "
+        "positions, as far as it knows them: clients of several groups that have one client id "
+        "cannot be distinguished, and a client without fetch sessions, such as librdkafka, only "
+        "has a position while it waits for records. v shows the members."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "PART": "number of the partition",
+        "COMMITTED": "the offset from which a new owner would read",
+        "POSITION": "the offset that the member fetches next",
+        "END": "the offset that the next record will have",
+        "LAG": "offsets from COMMITTED to END",
+        "UNREAD": "offsets from POSITION to END",
+        "FIRST": "the first offset of the partition",
+        "METADATA": "what the consumer has committed beside the offset",
+    }
+    empty = (
+        "No partitions yet: the group has committed no offsets, and no member has partitions. A "
+        "member gets some when a topic that it reads exists."
     )
 
     def __init__(self, group: str) -> None:
@@ -209,7 +289,7 @@ class GroupView(_OneGroup):
         yield []
 
     def table(self, model: Model) -> Table[LagRow]:
-        return self._table(model, lambda row: row.lags, LAG_COLUMNS, "topic", "partition")
+        return self._table(model, lambda row: row.lags, _lag_columns, "topic", "partition")
 
 
 class MembersView(_OneGroup):
@@ -217,17 +297,25 @@ class MembersView(_OneGroup):
 
     name = "members"
     help = (
-        "The members of the group. PHASE is the step for which the group waits for the member, or "
-        "the member for the group. EXPIRES is the time until a member is removed unless it sends "
-        "a heartbeat. Only a trionet broker's metrics report PHASE and EXPIRES."
+        "The members of the group, called as in its map. Only a trionet broker reports PHASE, "
+        "EXPIRES and LEADER."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "PARTS": "number of assigned partitions",
+        "PHASE": "the step for which the group waits for the member, or the member for the group",
+        "EXPIRES": "the time until it is removed unless it sends a heartbeat",
+        "LEADER": "whether it assigns the partitions of a classic group",
+        "EPOCH": "the epoch of a member of a group that is not classic",
+        "INSTANCE": "its group.instance.id, of a static member",
+    }
+    empty = "No members: consumers of the group join it, as does trionet consume TOPIC -g GROUP."
 
     def __init__(self, group: str) -> None:
         super().__init__(group)
         self.title = f"members of {group}"
 
     def table(self, model: Model) -> Table[MemberRow]:
-        return self._table(model, lambda row: row.detail, MEMBER_COLUMNS, "id")
+        return self._table(model, lambda row: row.detail, _member_columns, "id")
 
 
 def _state_line(row: GroupRow, pen: Pen) -> Line:

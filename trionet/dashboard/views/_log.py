@@ -55,6 +55,7 @@ class LogView(View):
         "The last lines of the broker's log, the newest first (the broker keeps 1,000). Times are "
         "in this machine's time zone. Enter shows a line in full."
     )
+    empty = "No log lines yet. With trionet broker --log-level debug, a broker logs more."
     opens = "line"
     section: ClassVar[str | None] = "log"
 

@@ -24,7 +24,7 @@ Key = tuple[str, int]
 #: work.
 PARTITIONS_MAX: Final = 1_000
 #: The widths of a member's name, of the step for which the group waits, and of the lag, in cells.
-_NAME_CELLS: Final = 18
+NAME_CELLS: Final = 18
 _PHASE_CELLS: Final = 8
 _LAG_CELLS: Final = 8
 #: The number of characters of a member id that distinguishes members with one client id.
@@ -74,6 +74,8 @@ def partition_map(row: GroupRow, pen: Pen) -> Iterator[Line]:
         row: the group.
         pen: the pen for drawing.
     """
+    from ..model._rows import committed_lag  # loaded by now, since there is a row
+
     members = sorted(row.detail or (), key=_natural)
     if len(row.lags or ()) > PARTITIONS_MAX:
         return
@@ -82,20 +84,20 @@ def partition_map(row: GroupRow, pen: Pen) -> Iterator[Line]:
     if not keys and not members:
         return
     has_phase = any(member.phase not in (None, "stable") for member in members)
-    left = 1 + _NAME_CELLS + (_PHASE_CELLS if has_phase else 0) + _LAG_CELLS + 2
+    left = 1 + NAME_CELLS + (_PHASE_CELLS if has_phase else 0) + _LAG_CELLS + 2
     columns = _Columns.of(keys, pen.width - left)
     yield _heading(columns, has_phase, pen)
-    lags = {(each.topic, each.partition): each.lag for each in row.lags or ()}
-    names = _names(members)
+    lags = {(each.topic, each.partition): each for each in row.lags or ()}
+    names = names_of(members)
     for member in members[: pen.height]:
         phase = (member.phase or "") if has_phase else None
-        lag = [lags.get(key) for key in member.assignment]
+        lag = committed_lag(lags[key] for key in member.assignment if key in lags)
         beginning = _beginning(names[member.id], phase, lag, pen)
         yield beginning + _cells(columns, set(member.assignment), row.moved, palette.BAR, pen)
     orphans = keys - owned
     if orphans:
         style = _ORPHANED if members and row.state == "Stable" else palette.BAR
-        lag = [lags.get(key) for key in orphans]
+        lag = committed_lag(lags[key] for key in orphans if key in lags)
         beginning = _beginning(_NO_MEMBER, "" if has_phase else None, lag, pen)
         yield beginning + _cells(columns, orphans, (), style, pen)
 
@@ -106,18 +108,26 @@ def _natural(member: MemberRow) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
-def _names(members: Sequence[MemberRow]) -> Mapping[str, str]:
-    """Return the names of members by id; client ids, if they are unique."""
-    of = {member.id: member.instance_id or member.client_id for member in members}
-    counts = Counter(of.values())
+def names_of(members: Sequence[MemberRow]) -> Mapping[str, str]:
+    """Return the names of members by id.
+
+    A name is an instance id or a client id. The end of the member id follows where several members
+    would have one name, or one beginning of which the map shows no more.
+
+    Args:
+        members: all members of a group.
+    """
+    of = {member.id: member.instance_id or member.client_id or member.id for member in members}
+    counts = Counter(name[:NAME_CELLS] for name in of.values())
+    beginning = NAME_CELLS - 1 - _ID_CHARS
     return {
-        id: name if counts[name] == 1 else f"{name[: _NAME_CELLS - 6]} {id[-_ID_CHARS:]}"
+        id: name if counts[name[:NAME_CELLS]] == 1 else f"{name[:beginning]} {id[-_ID_CHARS:]}"
         for id, name in of.items()
     }
 
 
 def _heading(columns: _Columns, has_phase: bool, pen: Pen) -> Line:
-    line = [pen.cell(" member", _NAME_CELLS + 1, palette.DIM)]
+    line = [pen.cell(" member", NAME_CELLS + 1, palette.DIM)]
     if has_phase:
         line.append(pen.cell("phase", _PHASE_CELLS, palette.DIM))
     line += [pen.cell("lag", _LAG_CELLS, palette.DIM, right=True), Segment("  ")]
@@ -125,13 +135,12 @@ def _heading(columns: _Columns, has_phase: bool, pen: Pen) -> Line:
     return line
 
 
-def _beginning(name: str, phase: str | None, lags: Sequence[int | None], pen: Pen) -> Line:
-    known = [each for each in lags if each is not None]
-    lag = units.count(sum(known)) if known else ""
-    line = [Segment(" "), pen.cell(name, _NAME_CELLS, palette.BOLD)]
+def _beginning(name: str, phase: str | None, lag: int | None, pen: Pen) -> Line:
+    line = [Segment(" "), pen.cell(name, NAME_CELLS, palette.BOLD)]
     if phase is not None:
         line.append(pen.cell("" if phase == "stable" else phase, _PHASE_CELLS, palette.NOTE))
-    return [*line, pen.cell(lag, _LAG_CELLS, right=True), Segment("  ")]
+    shown = "" if lag is None else units.count(lag)
+    return [*line, pen.cell(shown, _LAG_CELLS, right=True), Segment("  ")]
 
 
 def _cells(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
@@ -113,6 +113,18 @@ class PipelineView(View):
         "when it is complete, at least a minute after its end. Times are in UTC. Enter shows the "
         "APIs and clients of a minute, i the incidents, a the anomalies, and o the top talkers."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "THROTTLED": "requests whose client was throttled",
+        "CLOSED": "connections that were closed",
+        "CLIENTS": "different client ids",
+        "IN OUT": "bytes of requests and responses",
+        "SERIES": "combinations of API, client and listener",
+        "RECORDS": "records of the request log",
+    }
+    empty = (
+        "No minutes yet. trionet pipeline run writes each minute once it is complete, a minute "
+        "after its end at the earliest."
+    )
     opens = "minute"
     section: ClassVar[str | None] = "pipeline"
     links: Sequence[Link] = (
@@ -151,6 +163,11 @@ class MinuteView(View):
 
     name = "minute"
     help = "The requests of a minute by API, client and listener, with total times."
+    terms: ClassVar[Mapping[str, str]] = {
+        "REQ/S": "requests per second",
+        "P50 P95 P99 MAX": "times that half, 95 of 100, 99 of 100, and all do not exceed",
+    }
+    empty = "No requests in this minute."
     section: ClassVar[str | None] = "pipeline"
 
     def __init__(self, window: str) -> None:
@@ -182,6 +199,12 @@ class TalkersView(View):
         "The ten clients with the most requests, bytes and time in each minute, and the share of "
         "each client in the total."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "MEASURE": "requests, bytes or time",
+        "RANK": "1 for the largest",
+        "PRINCIPAL": "the authenticated user, such as User:alice",
+    }
+    empty = "No talkers yet. They come with the first minute that trionet pipeline run writes."
     section: ClassVar[str | None] = "pipeline"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -201,6 +224,18 @@ class IncidentsView(View):
         "Anomalies of one cause, described by their worst minute. Nothing is shown where an "
         "incident is not limited to one API, client or listener. It is over after five minutes "
         "without anomalies."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "MEASURE": "what was unusual",
+        "PHASE": "the phase of requests in which the time was lost",
+        "CLOSED": "the close reason of connections, if it is about these",
+        "WORST": "the value furthest from the usual one",
+        "USUAL": "the median of the hour before",
+        "AT": "the minute of the worst value",
+    }
+    empty = (
+        "No incidents: nothing unusual so far. What is usual is known ten minutes after trionet "
+        "pipeline run has begun."
     )
     section: ClassVar[str | None] = "pipeline"
 
@@ -222,6 +257,16 @@ class AnomaliesView(View):
     help = (
         "Values that are far from the median of the preceding hour. The score is the distance in "
         "units of the spread. Values with a score of at least 5 are reported."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "MEASURE": "what was unusual",
+        "USUAL": "the median of the hour before",
+        "SPREAD": "how far values are usually from it",
+        "OF MIN": "number of minutes that it is the median of",
+    }
+    empty = (
+        "No anomalies: nothing unusual so far. What is usual is known ten minutes after trionet "
+        "pipeline run has begun."
     )
     section: ClassVar[str | None] = "pipeline"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
@@ -41,10 +41,10 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
     Column("bytes_received_rate", "IN/S", 8, text=units.size, right=True, priority=4),
     Column("bytes_sent_rate", "OUT/S", 8, text=units.size, right=True, priority=4),
     Column("trend", "TREND", 10, None, priority=1, grow=3, draw=draw_history),
-    Column("requests", "REQUESTS", 0),
-    Column("responses", "RESPONSES", 0),
-    Column("bytes_received", "IN", 0),
-    Column("bytes_sent", "OUT", 0),
+    Column("requests", "REQUESTS", 0, text=units.count),
+    Column("responses", "RESPONSES", 0, text=units.count),
+    Column("bytes_received", "IN", 0, text=units.size),
+    Column("bytes_sent", "OUT", 0, text=units.size),
 )
 
 
@@ -58,11 +58,20 @@ class ProcessorsView(View):
     help = (
         "A processor reads requests from connections and writes responses. Requests wait for "
         "handlers in one queue of queued.max.requests. If the queue is full, a processor stops "
-        "reading, which makes clients wait; FULL counts these stops. FLIGHT is the number of "
-        "requests being handled, and RESPONSES is the number of responses waiting for the "
-        "processor. All processors and handlers share one loop, so none of them is idle while the "
-        "loop is busy."
+        "reading, which makes clients wait. All processors and handlers share one loop, so none of "
+        "them is idle while the loop is busy."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "P": "number of the processor",
+        "CONNS": "its connections",
+        "FLIGHT": "requests being handled",
+        "RESPONSES": "responses waiting for the processor",
+        "FULL": "how often it has found the request queue full",
+        "REQ/S RESP/S": "requests and responses per second",
+        "IN/S OUT/S": "bytes received and sent per second",
+        "TREND": "REQ/S of the last minutes",
+    }
+    empty = "No processors: the broker has no open listener yet."
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         yield from figure_lines.request_queue(model, pen)
@@ -103,8 +112,8 @@ TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
     Column("waits_in", "IN", 22, priority=1, grow=3),
     Column("children", "CHILDREN", 0),
     Column("depth", "DEPTH", 0, lambda row: len(row.lasts) - 1),
-    Column("busy_seconds", "BUSY", 0),
-    Column("steps", "STEPS", 0),
+    Column("busy_seconds", "BUSY", 0, text=units.duration),
+    Column("steps", "STEPS", 0, text=units.count),
 )
 
 
@@ -120,11 +129,16 @@ class TrioView(View):
         "them. Percentiles cover the time since the start. The tasks are a tree from the root "
         "down: each is below the task that opened its nursery, and a task with several nurseries "
         "has a row for each. "
-        "SHARE is the share of the loop's time in which a task ran since the last read; it is "
-        "measured while this view is shown. WAITS FOR is the function of trio that the task has "
-        "called, and IN the function that has called it. The command :sort share lists the "
+        "Shares are measured while this view is shown. The command :sort share lists the "
         "busiest tasks first."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "SHARE": "the share of the loop's time in which the task ran since the last read",
+        "STEPS/S": "how often per second it ran until it had to wait again",
+        "WAITS FOR": "the function of trio that it has called",
+        "IN": "the function that has called it",
+    }
+    empty = "No tasks yet: they are listed while this view is shown."
     section: ClassVar[str | None] = "tasks"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:

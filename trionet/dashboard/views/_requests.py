@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -43,7 +43,9 @@ def _alarm(_: RequestRow) -> Style:
 
 
 #: The text shown until the first request.
-NONE_YET: Final = "No request has finished since this view was opened."
+NONE_YET: Final = (
+    "No request has finished since this view was opened. The next ones of this client come here."
+)
 #: The headings of the phases, in their order.
 _PHASES: Final = ("QUEUE", "LOCAL", "REMOTE", "THROTTLE", "RESP Q", "SEND")
 
@@ -83,12 +85,22 @@ class RequestsView(View):
     help: ClassVar[str] = (
         "The requests of a connection as they finish, the newest first, from the moment in which "
         "this view was opened. While the cursor is in the first row, it follows them; in any other "
-        "row it stays with its request, and p freezes the screen. The phases are Kafka's: in the "
-        "request queue, in the handler (local), waiting for data or other brokers (remote), "
-        "throttled, in the response queue, and being sent. ERROR is the first error in the "
-        "response. If requests finish faster than they can be shown, some are skipped and counted. "
-        "Enter shows one request, and d the details of the connection."
+        "row it stays with its request, and p freezes the screen. If requests finish faster than "
+        "they can be shown, some are skipped and counted. Enter shows one request, and d the "
+        "details of the connection."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "SIZE": "size of the request",
+        "RESPONSE": "size of the response",
+        "QUEUE": "time in the request queue",
+        "LOCAL": "time in the handler",
+        "REMOTE": "time in which it waited for data or other brokers",
+        "THROTTLE": "time for which the client is throttled",
+        "RESP Q": "time in the response queue",
+        "SEND": "time in which the response was sent",
+        "TOTAL": "all of these",
+        "ERROR": "the first error in the response",
+    }
     opens = "request"
     section: ClassVar[str | None] = "requests"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -102,12 +102,18 @@ class TailView(View):
         "other values as hex digits. If records arrive faster than they can be read, some are "
         "skipped and counted. Enter shows a record with its headers. p freezes the screen."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "PART": "number of the partition",
+        "TYPE": "text, json, hex or null",
+        "SIZE": "size of the value",
+    }
     opens = "record"
     section: ClassVar[str | None] = "tail"
 
     def __init__(self, topic: str, partition: int | None) -> None:
         self.title = topic if partition is None else f"{topic} {partition}"
         self.section_key = (topic, partition)
+        self.empty = f"No records yet. P produces one, as does trionet produce {topic}."
         self.actions = (produce_to(lambda _: topic, needs_row=False),)
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,23 +22,28 @@ if TYPE_CHECKING:
     from ..sources._source import Source
 
 TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
-    Column("name", "TOPIC", 20, grow=2),
+    # A name is worth more than a trend that is a little longer.
+    Column("name", "TOPIC", 20, grow=5),
     Column("partitions", "PARTS", 6, text=units.count, right=True),
     Column("replicas", "REPL", 4, right=True, priority=5),
     *(
-        Column(name, title, 5, text=units.count, right=True, priority=3, style=alarm_if(name))
-        for name, title in (("under_replicated", "!SYNC"), ("leaderless", "!LEAD"))
+        Column(
+            name,
+            title,
+            len(title),
+            text=units.count,
+            right=True,
+            priority=3,
+            style=alarm_if(name),
+            is_optional=True,
+        )
+        for name, title in (
+            ("under_replicated", "UNSYNCED"),
+            ("leaderless", "NO LEADER"),
+            ("uncleanable", "UNCLEANED"),
+        )
     ),
-    Column(
-        "uncleanable",
-        "!CLEAN",
-        6,
-        text=units.count,
-        right=True,
-        priority=3,
-        style=alarm_if("uncleanable"),
-    ),
-    Column("dirty_ratio", "DIRTY", 6, text=units.percent, right=True, priority=4),
+    Column("dirty_ratio", "DIRTY", 6, text=units.percent, right=True, priority=4, is_optional=True),
     Column("records", "RECORDS", 9, text=units.count, right=True, priority=1),
     Column("rate", "REC/S", 8, text=units.rate, right=True),
     Column("bytes", "SIZE", 9, text=units.size, right=True, priority=2),
@@ -103,14 +108,23 @@ class TopicsView(View):
     key = "5"
     title = "Topics"
     help = (
-        "All topics of the cluster. RECORDS is the number of offsets from the start to the end of "
-        "all partitions, including compacted records and transaction markers. REC/S is the rate "
-        "at which the end offsets grow. SIZE is the size at the leaders. !SYNC counts partitions "
-        "with an out-of-sync replica, and !LEAD counts partitions without a leader. Of compacted "
-        "topics on trionet brokers, !CLEAN counts partitions that are not cleaned any more, and "
-        "DIRTY is the largest share of a partition that was not cleaned yet. Enter shows the "
-        "partitions, f the records as they arrive, and c the configs."
+        "All topics of the cluster. Only trionet brokers report UNCLEANED and DIRTY, of compacted "
+        "topics. Enter shows the partitions, f the records as they arrive, and c the configs."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "PARTS": "number of partitions",
+        "REPL": "largest number of replicas of a partition, its replication factor",
+        "UNSYNCED": "under-replicated partitions, which have a replica that is not in sync",
+        "NO LEADER": "partitions without a leader, which cannot be written or read",
+        "UNCLEANED": "partitions that are not cleaned any more after a failure",
+        "DIRTY": "the largest share of a partition that was not cleaned yet",
+        "RECORDS": "offsets from the start to the end of all partitions, with compacted records "
+        "and transaction markers",
+        "REC/S": "how fast the end offsets grow, per second",
+        "SIZE": "size at the leaders",
+        "TREND": "REC/S of the last minutes",
+    }
+    empty = "No topics yet. C creates one, as does trionet topics create TOPIC."
     opens = "partitions"
     section: ClassVar[str | None] = "topics"
     actions: Sequence[Action] = (CREATE, DELETE, GROW, produce_to(lambda row: row.name))
@@ -215,13 +229,24 @@ class TopicView(View):
 
     name = "partitions"
     help = (
-        "The partitions of one topic: leader, in-sync replicas, start offset and end offset. If "
-        "the topic is compacted, and its brokers are trionet's, DIRTY is the share that was not "
-        "cleaned yet, CLEANED when the last cleaning ended, GAIN the size of what it cleaned "
-        "before and afterwards, and UNCLEANABLE why a partition is not cleaned any more. "
-        "Enter shows the records of a partition as they arrive, f the records of the whole topic, "
-        "and c the configs of the topic."
+        "The partitions of one topic. Only trionet brokers report how a compacted topic is "
+        "cleaned. Enter shows the records of a partition as they arrive, f the records of the "
+        "whole topic, and c the configs of the topic."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "PART": "number of the partition",
+        "LEADER": "id of the broker that leads it; -1 if none does",
+        "REPLICAS": "ids of the brokers that have it",
+        "IN SYNC": "ids of those that have all of its records",
+        "FIRST END": "the first offset, and the one that the next record will have",
+        "REC/S": "how fast END grows, per second",
+        "SIZE": "size at the leader",
+        "EPOCH": "leader epoch, the number of its leaders so far",
+        "DIRTY": "the share that was not cleaned yet",
+        "CLEANED": "when the last cleaning ended",
+        "GAIN": "the size of what it has cleaned, before and afterwards",
+        "UNCLEANABLE": "why it is not cleaned any more",
+    }
     opens = "records"
     section: ClassVar[str | None] = "partitions"
 

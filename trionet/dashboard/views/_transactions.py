@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
@@ -35,7 +35,7 @@ TRANSACTION_COLUMNS: Final[tuple[Column[TransactionRow], ...]] = (
     Column("id", "TRANSACTIONAL ID", 16, grow=2),
     Column("state", "STATE", 14, style=_state_style),
     Column("age_seconds", "AGE", 7, text=units.duration, right=True),
-    Column("hangs", "HANGS", 12, style=_alarm_style, grow=1),
+    Column("hangs", "HANGS", 12, style=_alarm_style, grow=1, is_optional=True),
     Column("partitions", "PARTS", 5, _partition_count, units.count, right=True, priority=2),
     Column("timeout_seconds", "TIMEOUT", 7, text=units.duration, right=True, priority=3),
     Column("producer_id", "PRODUCER", 9, right=True, priority=1),
@@ -52,12 +52,24 @@ class TransactionsView(View):
     short = "txns"
     title = "Transactions"
     help = (
-        "All transactional ids of the cluster with their current or last transactions. AGE is the "
-        "time since an open transaction began. HANGS says why no coordinator will end it: it has "
-        "exceeded its timeout by 5 minutes, or partitions have open records that its coordinator "
-        "does not know of. Then consumers with read_committed are stuck; `trionet transactions` "
-        "can abort it. AGE is the time since the last record if no transactional id is known. "
-        "Enter shows the partitions."
+        "All transactional ids of the cluster with their current or last transactions. One hangs "
+        "if it has exceeded its timeout by 5 minutes, or if partitions have open records that its "
+        "coordinator does not know of. Then consumers with read_committed are stuck; `trionet "
+        "transactions` can abort it. Enter shows the partitions."
+    )
+    terms: ClassVar[Mapping[str, str]] = {
+        "AGE": "time since an open transaction began; since its last record if no transactional id "
+        "is known",
+        "HANGS": "why no coordinator will end it; without this column, none hangs",
+        "PARTS": "number of its partitions",
+        "TIMEOUT": "transaction.timeout.ms of its producer",
+        "PRODUCER": "producer id",
+        "EPOCH": "producer epoch",
+        "AT": "id of the broker that coordinates it",
+    }
+    empty = (
+        "No transactional ids yet. A producer with a transactional.id has one: trionet produce "
+        "--transactional-id ID TOPIC."
     )
     opens = "partitions"
     section: ClassVar[str | None] = "transactions"
@@ -94,10 +106,15 @@ class TransactionView(View):
 
     name = "transaction"
     help = (
-        "The partitions of the transaction that have no marker yet. FROM is the offset of its "
-        "first record, and LAST RECORD is the time since its last one. A partition of "
+        "The partitions of the transaction that have no marker yet. A partition of "
         "__consumer_offsets stands for the offsets of groups."
     )
+    terms: ClassVar[Mapping[str, str]] = {
+        "PART": "number of the partition",
+        "FROM": "offset of the transaction's first record there",
+        "LAST RECORD": "time since its last record there",
+    }
+    empty = "No partitions: the transaction has written nothing since it began, or has ended."
     section: ClassVar[str | None] = "transactions"
 
     def __init__(self, id: str, producer_id: int) -> None:
