@@ -272,7 +272,7 @@ async def test_the_source_learns_what_is_looked_at_and_how_often() -> None:
             await played.read_until(b"refresh every 0.5 s")
             played.press(b"q")
 
-        assert ["connections"] == [each for each in source.wanted if each]
+        assert ["overview", "connections"] == [each for each in source.wanted if each]
         assert 0.5 == source.interval_seconds
         assert 0.5 == found._ui.refresh_seconds
 

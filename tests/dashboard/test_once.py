@@ -88,6 +88,28 @@ async def test_what_is_not_reported_is_said_so() -> None:
             await render_once(source, OnceOptions(view="connections"))
 
 
+async def test_the_overview_of_other_brokers_has_the_rate_of_records() -> None:
+    async with (
+        open_broker(metrics_local_enable=False) as broker,
+        connect(broker.bootstrap_servers, "billing") as client,
+        open_remote(broker.bootstrap_servers) as source,
+    ):
+        await create_topic(client, "orders", partitions=3)
+        text = await render_once(source, OnceOptions())
+
+    assert re.search(r"records .*0/s", text)
+    assert re.search(r"^ orders +3 ", text, re.MULTILINE)
+
+
+async def test_a_table_without_rows_says_what_makes_some_come() -> None:
+    async with open_broker() as broker, open_remote(broker.bootstrap_servers) as source:
+        text = await render_once(source, OnceOptions(view="groups"))
+        rows = await render_once(source, OnceOptions(view="groups", form="json"))
+
+    assert "trionet consume TOPIC -g GROUP" in text
+    assert [] == json.loads(rows)
+
+
 async def test_where_nothing_listens_it_is_said_within_seconds() -> None:
     [port] = free_ports(1)
     address = f"127.0.0.1:{port}"

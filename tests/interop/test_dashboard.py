@@ -51,6 +51,12 @@ async def test_a_real_kafka_is_reported_with_topics_groups_lag_and_quotas(kafka:
         assert ("Stable", 1) == (group.state, group.members)
         assert group.lags is not None
         assert {6} == {each.lag for each in group.lags}
+        source.focus("overview")
+        async with open_producer(kafka.bootstrap) as producer:
+            await producer.send(topic, b"x")
+        model = await watched.until(lambda model: model.figures.get("records"))
+        assert not model.has_internals
+        await watched.until(lambda model: (model.figures.get("lag") or 0) >= 19)
         source.focus("quotas")
         model = await watched.until(lambda model: model.quotas)
         assert 1000 == model.quotas["user=alice", "producer_byte_rate"].limit

@@ -23,7 +23,7 @@ from .model._figures import FIGURES
 from .model._model import Model
 from .model._pipeline import Pipeline
 from .model._section import Section
-from .ui._screen import draw
+from .ui._screen import draw, no_rows
 from .ui._ui import Ui
 from .ui._view import View
 from .ui._view_state import ViewState
@@ -50,6 +50,7 @@ ROLLING: Final[Mapping[str, tuple[str, int]]] = {
     "request_queue": ("QUEUE", 6),
     "loop_idle": ("IDLE", 6),
     "loop_lag_p99": ("LAG P99", 8),
+    "records": ("RECORDS", 9),
     "topics": ("TOPICS", 7),
     "partitions": ("PARTS", 7),
     "under_replicated": ("UNDER", 6),
@@ -170,7 +171,7 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
         began = trio.current_time()
         while not model.is_refused and not (
             has_data(model, view)
-            and has_rates(model)
+            and has_rates(model, view)
             and trio.current_time() >= began + LOOK_SECONDS
         ):
             await changed.wait()
@@ -194,9 +195,14 @@ def has_data(model: Model, view: View) -> bool:
     return any(each is not None for each in (section.updated_at, section.missing, section.failure))
 
 
-def has_rates(model: Model) -> bool:
-    """Return whether rates are known, or none are expected because no internals were read."""
-    return model.apis.updated_at is None or "requests" in model.figures
+def has_rates(model: Model, view: View) -> bool:
+    """Return whether the rates of a view are known, or none are expected."""
+    if model.has_internals:
+        return "requests" in model.figures
+    # Beside brokers that report no internals, the overview has the rate of records.
+    topics = model.topics
+    is_expected = view.section == "overview" and topics.missing is None and topics.failure is None
+    return not is_expected or "records" in model.figures
 
 
 def _section(model: Model, view: View) -> Section[Any, Any] | None:
@@ -249,7 +255,7 @@ def _lines(state: ViewState, model: Model, pen: Pen) -> list[Line]:
     columns = layout(table.columns, pen.width)
     lines.append(heading_line(columns, pen, state.sorted_by, descending=state.descending))
     lines += [row_line(table, columns, row, pen, is_selected=False) for row in state.rows]
-    return lines
+    return lines if state.rows else [*lines, *no_rows(state, pen)]
 
 
 async def roll(
@@ -277,7 +283,7 @@ async def roll(
     model = Model()
     writer = _WRITERS[form](out)
     source.interval_seconds = interval_seconds
-    source.focus(None)
+    source.focus("overview")  # beside other brokers than trionet's, it has the rate of records
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             ready = trio.Event()

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import pytest
 
-from trionet.dashboard.model._figures import History, Rate, SteppedHistory
+from trionet.dashboard.model._figures import Figures, History, Rate, SteppedHistory
 from trionet.dashboard.model._rates import (
     WINDOW_SECONDS,
     ApiCounts,
@@ -174,6 +174,27 @@ def test_a_stepped_history_has_a_value_per_interval_however_often_one_looks() ->
         history.add(at, value)
 
     assert [(0.0, 8), (5.0, 5), (10.0, 1)] == list(history)
+
+
+def test_the_last_value_of_a_stepped_history_is_the_newest_even_after_a_larger_one() -> None:
+    history = SteppedHistory(5.0, 2)
+    history.add(1.0, 8)
+    history.add(2.0, 3)
+    assert 3 == history.last
+    history.mark_unknown()
+    assert None is history.last
+
+
+@pytest.mark.parametrize("name", ["lag", "records"])
+def test_a_figure_that_is_read_more_often_while_it_is_shown_has_a_value_per_interval(
+    name: str,
+) -> None:
+    figures = Figures()
+    for at, value in ((0.0, 5.0), (0.5, 9.0), (1.0, 7.0), (4.0, 1.0)):
+        figures.put(name, at, value)
+
+    assert 1.0 == figures[name]
+    assert [9.0, 7.0, 1.0] == figures.history(name).values()
 
 
 def test_a_stepped_history_has_a_gap_where_nobody_looked_for_long() -> None:

@@ -247,6 +247,32 @@ async def test_how_fast_topics_grow_is_recorded_while_it_is_not_shown() -> None:
         assert (history.last or 0) > 0
 
 
+async def test_the_overview_of_brokers_without_internals_has_rates_and_lag_of_each_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also of a cluster of which they are not recorded while they are not shown."""
+    monkeypatch.setattr(_topic_reader, "RECORDED_PARTITIONS_MAX", 0)
+    monkeypatch.setattr(_cluster_source, "SUMMED_GROUPS_MAX", 0)
+    monkeypatch.setattr(_cluster_source, "RARELY", 10**9)
+    monkeypatch.setattr(_cluster_source, "RARELY_SECONDS", 10.0**9)
+    async with (
+        open_broker() as broker,
+        open_admin(broker.bootstrap_servers) as admin,
+        open_producer(broker.bootstrap_servers) as producer,
+    ):
+        await admin.create_topics(["t"])
+        await admin.alter_group_offsets("g", {TopicPartition("t", 0): 0})
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.focus("overview")
+            await watched.until(lambda model: model.figures.get("records") == 0)
+            await producer.send("t", b"x")
+            await watched.until(lambda model: model.figures.get("records"))
+            await watched.until(lambda model: model.figures.get("lag") == 1)
+            source.focus("connections")
+            await watched.until(lambda model: "records" not in model.figures)
+
+
 async def test_of_many_partitions_how_fast_they_grow_is_only_known_while_it_is_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

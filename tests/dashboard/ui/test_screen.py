@@ -3,15 +3,18 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any
 
 import attrs
 import pytest
 from rich.cells import cell_len
 
 from support import frames
-from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_model
+from support.dashboard_model import HOSTILE_NAMES, ROWS, busy_model, filled, full_model
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Glyphs
 from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.drawing._table import Table
 from trionet.dashboard.model._about import About
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import TopicRow
@@ -21,6 +24,7 @@ from trionet.dashboard.ui._key_handler import KeyHandler
 from trionet.dashboard.ui._screen import draw, failed_frame
 from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.ui._view import View
+from trionet.dashboard.ui._view_state import ViewState
 from trionet.dashboard.views import VIEWS, all_views
 
 
@@ -338,6 +342,104 @@ def test_a_filter_that_finds_nothing_says_so() -> None:
 
     assert " Connections  0 of 30  filter nobody" in text
     assert "No row matches 'nobody'." in text
+
+
+def views_with_tables() -> Iterator[tuple[View, Table[Any]]]:
+    """All views that are tables: those with tabs, those that they open, and those they link to."""
+    model = full_model("orders")
+    pending = all_views()
+    seen: set[str] = set()
+    while pending:
+        view = pending.pop()
+        if view.name in seen:
+            continue
+        seen.add(view.name)
+        table = view.table(model)
+        row = None
+        if table is not None:
+            yield view, table
+            row = next(iter(table.rows), None)
+        opened = None if row is None else view.opened(row)
+        if opened is not None:
+            pending.append(opened)
+        pending += [link.to(row) for link in view.links if row is not None or not link.needs_row]
+
+
+TABLES = list(views_with_tables())
+NAMES = [view.name for view, _ in TABLES]
+
+#: Titles of columns that are the words for it.
+WORDS = """
+    ANOMALIES API ASSIGNMENT BYTES CLIENT CLIENTS CONFIG CONNECTION DETAIL END ERRORS FAULT GROUP
+    HOST ID KEY LEVEL LIMIT LISTENER LOGGER MEMBER MEMBERS MESSAGE MINUTE OFFSET PARTITIONS PHASES
+    PORT QUOTA RACK READ-ONLY REASON REQUEST REQUESTS RESPONSE SCORE SHARE SOURCE START STATE TASK
+    TIME TOPIC TRANSACTIONAL VALUE
+"""
+SENTENCES = ("WHERE THE TIME GOES", "WHAT THE CLIENT DID NEXT", "OF THE LOOP")
+
+
+@pytest.mark.parametrize(("view", "table"), TABLES, ids=NAMES)
+def test_the_help_explains_each_title_that_is_not_the_word_for_it(
+    view: View, table: Table[Any]
+) -> None:
+    explained = {*view.terms, *(word for title in view.terms for word in title.split())}
+    titles = {column.title for column in table.columns if column.width}
+    abbreviated = {
+        title
+        for title in titles - explained - set(SENTENCES)
+        if not set(title.removeprefix("! ").split()) <= set(WORDS.split())
+    }
+
+    assert set() == abbreviated
+    found = Ui(all_views(), "overview")
+    found.trail.append(ViewState(view))
+    KeyHandler(found).press(Key("?"), Model())
+    page = shown(found, Model(), (120, 200))
+    for title in view.terms:
+        assert f" {title} " in page
+
+
+def test_the_overview_explains_the_titles_of_its_tables() -> None:
+    page = shown(ui("?"), busy_model(), (80, 100))
+
+    for title in ("STAGED", "REQ/S", "P50 P99", "ERR/S"):
+        assert f" {title} " in page
+
+
+@pytest.mark.parametrize(("view", "table"), TABLES, ids=NAMES)
+def test_a_view_has_a_sentence_for_no_rows(view: View, table: Table[Any]) -> None:
+    # A topic has partitions, and requests that are to come have a sentence of their own.
+    if view.name not in ("partitions", "connection"):
+        assert re.match(r"No .*\.", view.empty)
+
+
+@pytest.mark.parametrize("key", [view.key for view in VIEWS if view.name != "overview"])
+def test_an_empty_view_has_no_rows_yet_and_the_next_step(key: str) -> None:
+    model = Model()
+    for attribute in ROWS:
+        attrgetter(attribute)(model).replace({}, 1.0)
+    for attribute in ("apis", "connections", "processors", "log"):
+        getattr(model, attribute).replace({}, 1.0)
+    found = ui(key)
+
+    text = " ".join(shown(found, model, (80, 24)).split())
+
+    assert " ".join(found.current.view.empty.split()) in text
+
+
+def test_the_order_is_said_in_the_words_of_the_heading() -> None:
+    found = ui("2")
+    model = busy_model()
+    shown(found, model)
+    found.current.sort_by("age_seconds")
+
+    text = shown(found, model)
+
+    assert "  by AGE ▼" in text
+    assert "age_seconds" not in text
+    for key in (":", *"sort client id desc", "enter"):
+        KeyHandler(found).press(Key(key), model)
+    assert "  by CLIENT ID ▼" in shown(found, model)
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,11 @@ class SteppedHistory(History):
         super().add(step * self._step_seconds, value)
         self._newest = newest
 
+    @property
+    def last(self) -> float | None:
+        """The newest value, which may be smaller than the one of its interval."""
+        return None if super().last is None else self._newest
+
 
 #: The shortest time of which there is a rate, in seconds: clocks come from JSON, too, and a growth
 #: divided by the smallest numbers would be infinite.
@@ -201,7 +206,10 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
     "leaderless": FigureKind("partitions without leader", Unit.COUNT),
     "groups": FigureKind("groups", Unit.COUNT),
     "lag": FigureKind("group lag", Unit.COUNT),
+    "records": FigureKind("records", Unit.PER_SECOND),
 }
+#: The figures that are read more often while they are shown.
+_STEPPED: Final = ("lag", "records")
 
 
 class Figures(Mapping[str, float]):
@@ -242,7 +250,13 @@ class Figures(Mapping[str, float]):
         if value is None:
             self.mark_unknown((name,))
             return
-        self._histories.setdefault(name, History()).add(at, value)
+        history = self._histories.get(name)
+        if history is None:
+            is_stepped = name in _STEPPED
+            history = self._histories[name] = (
+                SteppedHistory(TREND_STEP_SECONDS, TREND_STEPS_HELD) if is_stepped else History()
+            )
+        history.add(at, value)
 
     def mark_unknown(self, names: Iterable[str]) -> None:
         """Mark figures as unknown because the source cannot be read."""

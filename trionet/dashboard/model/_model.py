@@ -183,6 +183,11 @@ class Model:
         self._group_internals: dict[str, GroupInternals] = {}
 
     @property
+    def has_internals(self) -> bool:
+        """Whether a broker's inside was read at least once; only trionet's brokers report it."""
+        return bool(self._network_figures)
+
+    @property
     def problems(self) -> list[str]:
         """The alarms to show: if no broker can be reached, only that, as others follow from it."""
         if REACHABILITY in self.alarms:

@@ -37,12 +37,13 @@ CHECK_SECONDS: Final = 1.0
 SILENT_INTERVALS: Final = 3
 #: The maximum number of groups whose lag is also read, and recorded, while groups are not shown.
 SUMMED_GROUPS_MAX: Final = 200
+_OVERVIEW: Final = "overview"
 _TOPICS: Final = ("topics", "partitions")
 _GROUPS: Final = ("groups", "group")
 _OTHERS: Final = ("brokers", "configs", "quotas")
-_FOCUSED: Final = (*_TOPICS, *_GROUPS, "transactions", *_OTHERS)
+_FOCUSED: Final = (_OVERVIEW, *_TOPICS, *_GROUPS, "transactions", *_OTHERS)
 #: The figures computed from each list.
-_OF_TOPICS: Final = ("topics", "partitions", "under_replicated", "leaderless")
+_OF_TOPICS: Final = ("topics", "partitions", "under_replicated", "leaderless", "records")
 _OF_GROUPS: Final = ("groups", "lag")
 _OF_CLUSTER: Final = ("brokers",)
 
@@ -172,9 +173,10 @@ class _Reads:
         await trio.lowlevel.checkpoint()
         topics, model = self._topics, self._model
         shown = key if section == "partitions" and isinstance(key, str) else None
-        if not topics.is_recorded and (section not in _TOPICS or shown != topics.shown):
+        is_shown = section in _TOPICS or self._is_in_overview(section)
+        if not topics.is_recorded and (not is_shown or shown != topics.shown):
             await topics.forget_rates()
-        if not is_due and section not in _TOPICS:
+        if not is_due and not is_shown:
             return False
         if shown != topics.shown:
             topics.show(shown)
@@ -185,19 +187,24 @@ class _Reads:
         topics.was_read.set()
         if model.topics.failure is not None:
             await topics.forget_rates()
-        elif section in _TOPICS or topics.is_recorded:
+        elif is_shown or topics.is_recorded:
             await topics.read_numbers(self._calls, pace)
         return True
 
+    def _is_in_overview(self, section: str | None) -> bool:
+        """Return whether topics and groups are in the overview, in place of a broker's inside."""
+        return section == _OVERVIEW and not self._model.has_internals
+
     async def groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         await trio.lowlevel.checkpoint()
-        if not is_due and section not in _GROUPS:
+        is_in_overview = self._is_in_overview(section)
+        if not is_due and not is_in_overview and section not in _GROUPS:
             return False
         groups, model = self._groups, self._model
         async with self._recording("groups", _OF_GROUPS, model.groups.mark_failed):
             await groups.read(self._calls)
             is_small = len(model.groups) <= SUMMED_GROUPS_MAX
-            if section == "groups" or (is_due and is_small):
+            if section == "groups" or is_in_overview or (is_due and is_small):
                 await self._topics.was_read.wait()  # for the leaders of partitions
                 await groups.read_all_details(self._calls, pace)
                 return True
@@ -231,7 +238,7 @@ class _Reads:
             self._model.changed()
         await self._topics.was_read.wait()
         # If nothing else is read regularly, this read notices when the cluster is unreachable.
-        is_alone = section not in _FOCUSED and model.apis.updated_at is None
+        is_alone = section not in _FOCUSED and not model.has_internals
         if is_due or section == "brokers" or is_alone:
             async with self._recording("cluster", _OF_CLUSTER, model.brokers.mark_failed):
                 if is_due or section == "brokers":

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NOT_KAFKA: Final = "not part of Jafka's protocol, which is Kafka 0.7's"
 #: The lists of its ``/snapshot``, by the section of the model that is shown.
 _LISTS: Final = {
+    "overview": "connections",
     "connections": "connections",
     "requests": "connections",
     "closed": "recently_closed",

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from ...broker.telemetry._broker_metrics import BrokerMetrics
 
 
+_OVERVIEW: Final = "overview"
 #: The lists of ``/snapshot``, keyed by the section of the model that is shown.
 LISTS: Final[Mapping[str, str]] = {
+    _OVERVIEW: "connections",  # the busiest ones
     "connections": "connections",
     "requests": "connections",
     "closed": "recently_closed",
@@ -41,8 +43,6 @@ LISTS: Final[Mapping[str, str]] = {
     "tasks": "tasks",
     "faults": "faults",
 }
-#: The section whose list the overview shows: the busiest connections.
-_OF_OVERVIEW: Final = "connections"
 #: The same without the Kafka protocol, over which the transactions of all brokers are read.
 LISTS_WITHOUT_CLIENTS: Final = {**LISTS, "transactions": "transactions"}
 #: The approximate CPU time per row of a list in the broker and the dashboard, in seconds.
@@ -92,7 +92,8 @@ class NetworkSource:
         self._lists = lists
         self._via = via
         self._list: str | None = None
-        self._is_focused = False
+        self._is_overview = True
+        self._is_started = False
         self._connection: str | None = None
         self._is_gone = False
         self._is_recorded = False
@@ -101,12 +102,14 @@ class NetworkSource:
 
     def focus(self, section: str | None, key: object = None) -> None:
         """Select the data to show; see :meth:`.Source.focus`."""
-        self._is_focused = True
+        self._is_overview = section == _OVERVIEW
         connection = key if section == "requests" and isinstance(key, str) else None
         if connection != self._connection:
             self._connection, self._is_gone = connection, False
             self._wake.set()
-        name = self._lists.get(_OF_OVERVIEW if section is None else section)
+        # The figures of the first frame wait for no list.
+        is_due = self._is_started or not self._is_overview
+        name = self._lists.get(section) if section is not None and is_due else None
         if name != self._list:
             self._list, self._list_due_at = name, 0.0
             self._wake.set()
@@ -115,7 +118,7 @@ class NetworkSource:
         """Update the model until cancelled; see :class:`.Source`."""
         # Beside the loop, which may be that of a broker. A first frame does not wait for it.
         await trio.to_thread.run_sync(import_module, "..model._rows", __package__)
-        is_started = has_succeeded = False
+        has_succeeded = False
         succeeded_at = trio.current_time()
         while True:
             began = trio.current_time()
@@ -140,11 +143,11 @@ class NetworkSource:
                 model.about = attrs.evolve(model.about, via=self._via)
                 model.set_alarm(self._what, problem)
             model.changed()
-            if not is_started:
-                is_started = True
+            if not self._is_started:
+                self._is_started = True
                 task_status.started()
-                if not self._is_focused:  # the figures of the first frame wait for no list
-                    self._list = self._lists.get(_OF_OVERVIEW)
+                if self._is_overview:
+                    self._list = self._lists.get(_OVERVIEW)
             with trio.move_on_at(began + self.interval_seconds):
                 await self._wake.wait()
 

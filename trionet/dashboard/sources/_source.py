@@ -61,8 +61,8 @@ class Part(Protocol):
         """Select the data to show. Expensive data is read only while it is shown.
 
         Args:
-            section: the name of a section of the model, or ``group`` for the members and the lag of
-                one group; None for the overview.
+            section: the name of a section of the model, ``group`` for the members and the lag of
+                one group, or ``overview``; None for data that is always read.
             key: the topic, group or partition.
         """
         ...

@@ -295,6 +295,14 @@ class TopicReader:
             self._model.partitions.as_of = began
             if self.shown is None or self.is_recorded:
                 self._model.topics.as_of = began
+                self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Update the rate of records in all topics but internal ones, such as groups' offsets."""
+        topics = [topic for topic in self._topics.values() if not topic.is_internal]
+        known = [topic.per_second for topic in topics if topic.per_second is not None]
+        is_known = bool(known) or not topics
+        self._model.figures.put("records", trio.current_time(), sum(known) if is_known else None)
 
     async def forget_rates(self) -> None:
         """Mark all rates as unknown, because offsets are not read or cannot be read."""
@@ -302,6 +310,7 @@ class TopicReader:
         if not self._rates:
             return
         self._rates.clear()
+        self._model.figures.mark_unknown(("records",))
         model, topics = self._model, list(self._topics.values())
         for first in range(0, len(topics), TOPICS_PER_STEP):
             rows: dict[str, TopicRow] = {}

@@ -1,9 +1,12 @@
-"""The overview: traffic, connections, load, cluster, and the busiest APIs."""
+"""The overview: of a trionet broker traffic, connections, load, cluster and the busiest APIs; of
+other brokers, which report nothing of that, the rate of records, topics and groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
@@ -11,13 +14,17 @@ from ..drawing import _figure_lines as figure_lines
 from ..drawing import _palette as palette
 from ..drawing._cells import Line, Pen
 from ..drawing._graphs import legend
-from ..drawing._table import Table, heading_line, layout, row_line
+from ..drawing._table import Column, Table, heading_line, layout, row_line
+from ..model._section import Section
 from ..ui._view import View
 from . import _channels as channels
 from ._apis import API_COLUMNS, PHASE_NAMES
+from ._groups import GROUP_COLUMNS, GroupsView
+from ._topics import TOPIC_COLUMNS, TopicsView
 
 if TYPE_CHECKING:
     from ..model._model import Model
+    from ..model._rows import GroupRow, TopicRow
 
 TRAFFIC: Final = ("requests", "errors", "bytes_in", "bytes_out")
 CONNECTIONS: Final = ("connections", "connections_created", "connections_closed", "in_flight")
@@ -44,6 +51,14 @@ TALL: Final = (34, 50)
 BUSIEST: Final = (5, 10)
 _GAP: Final = 3
 _COLUMNS: Final = ("name", "rate", "p50_ms", "p99_ms", "error_rate", "mean_ms")
+#: The figures of brokers that do not report their inside, and the columns of their topics and
+#: groups.
+RECORDS: Final = ("records", "lag")
+_TOPIC_COLUMNS: Final = ("name", "partitions", "records", "rate", "bytes", "trend")
+_GROUP_COLUMNS: Final = ("id", "state", "members", "lag", "trend")
+#: The minimum number of rows of each of both tables, and the lines of a table beside its rows.
+_ROWS_MIN: Final = 3
+_TABLE_LINES: Final = 2
 
 
 class OverviewView(View):
@@ -52,6 +67,18 @@ class OverviewView(View):
     name = "overview"
     key = "1"
     title = "Overview"
+    terms: ClassVar[Mapping[str, str]] = {
+        "REQ/S": "requests per second",
+        "BYTES/S": "bytes received and sent per second",
+        "PHASE": "what the channel does or waits for",
+        "FOR": "how long it has had its request",
+        "STAGED": "requests that were read, and wait for their turn",
+        "ERR/S": "errors in responses per second",
+        "P50 P99": "times that half, and 99 of 100, of the requests do not exceed",
+        "PARTS": "number of partitions",
+        "REC/S": "records written per second",
+        "LAG": "offsets between what a group has committed and the ends of the partitions",
+    }
     help = (
         "Traffic, load and cluster at a glance. Rates cover the time since the last read. "
         "Sparklines show the last minutes, the newest value at the right. Idle and blocked are "
@@ -61,13 +88,19 @@ class OverviewView(View):
         "its response is sent, and while it is throttled; below is what the muted ones wait for. "
         "Requests that were read meanwhile are staged. The tables list the busiest channels, "
         "without those of dashboards, and the busiest APIs with a bar for the phases of their "
-        "requests."
+        "requests. Brokers other than trionet's do not report any of that: of them, the overview "
+        "has the records that are written per second, the lag of all groups, the topics with the "
+        "most records per second and the groups with the most lag, without internal topics."
     )
+    section: ClassVar[str | None] = "overview"
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
         if self.is_waiting(model):
             for why in (f"Waiting for {model.about.source} ...", model.apis.missing or ""):
                 yield from pen.sentences(why, palette.NOTE)
+            return
+        if not model.has_internals:
+            yield from _of_cluster(model, pen)
             return
         yield from _wide(model, pen) if pen.width >= WIDE else _narrow(model, pen)
 
@@ -147,11 +180,103 @@ def _apis(model: Model, pen: Pen) -> Iterator[Line]:
         yield from pen.sentences(model.apis.missing, palette.NOTE)
         return
     rows = sorted(model.apis.values(), key=lambda row: row.rate or 0, reverse=True)
-    table = Table(
-        [each for each in API_COLUMNS if each.name in _COLUMNS], rows, lambda row: row.name
-    )
-    columns = layout(table.columns, pen.width)
     yield legend(PHASE_NAMES, pen)
-    yield heading_line(columns, pen, "rate", descending=True)
+    yield from _table(_named(API_COLUMNS, _COLUMNS), rows, "rate", pen)
+
+
+def _named(columns: Sequence[Column[Any]], names: Sequence[str]) -> Sequence[Column[Any]]:
+    return [each for each in columns if each.name in names]
+
+
+def _table(
+    columns: Sequence[Column[Any]], rows: Sequence[Any], sort: str, pen: Pen
+) -> Iterator[Line]:
+    """Draw rows that are sorted by a column, the largest first."""
+    table = Table(columns, rows, lambda row: row)
+    shown = layout(columns, pen.width)
+    yield heading_line(shown, pen, sort, descending=True)
     for row in rows:
-        yield row_line(table, columns, row, pen, is_selected=False)
+        yield row_line(table, shown, row, pen, is_selected=False)
+
+
+def _of_cluster(model: Model, pen: Pen) -> Iterator[Line]:
+    """Yield what every cluster reports, with as many topics and groups as there is room for."""
+    half = attrs.evolve(pen, width=(pen.width - _GAP) // 2) if pen.width >= WIDE else pen
+    height = 1 + sum(pen.height >= each for each in TALL)
+    charts = figure_lines.charts(model, RECORDS, half, height)
+    records = list(_block("Records and lag", charts, half))
+    cluster = list(_block("Cluster", figure_lines.numbers(model, CLUSTER, half), half))
+    above = [*records, *cluster]
+    if half is not pen:
+        above = list(figure_lines.beside(records, cluster, half.width, _GAP))
+    below: list[Line] = []
+    if model.apis.missing is not None:
+        why = f"Requests, connections and APIs: {model.apis.missing}"
+        below = [[], *pen.sentences(why, palette.DIM)]
+    topics = [row for row in model.topics.values() if not row.is_internal]
+    groups = list(model.groups.values())
+    room = pen.height - len(above) - len(below) - 2 * _TABLE_LINES
+    least = max(_ROWS_MIN, room // 2)
+    of_topics = max(least, room - min(least, len(groups)))
+    of_groups = max(least, room - min(of_topics, len(topics)))
+    yield from above
+    yield from _largest(TOPICS, model.topics, topics, of_topics, pen)
+    yield from _largest(GROUPS, model.groups, groups, of_groups, pen)
+    yield from below
+
+
+def _by_rate(row: TopicRow) -> tuple[float, int]:
+    return row.rate or 0.0, row.records or 0
+
+
+def _by_lag(row: GroupRow) -> int:
+    return -1 if row.lag is None else row.lag
+
+
+@attrs.frozen
+class _Ranking:
+    """A table of the rows that are first in an order.
+
+    Attributes:
+        title: the heading above it.
+        empty: what is said if there are no rows.
+        columns: the columns.
+        sort: the name of the column with the mark of the order.
+        key: returns the key of the order, which is descending.
+    """
+
+    title: str
+    empty: str
+    columns: Sequence[Column[Any]]
+    sort: str
+    key: Callable[[Any], Any]
+
+
+TOPICS: Final = _Ranking(
+    "Busiest topics", TopicsView.empty, _named(TOPIC_COLUMNS, _TOPIC_COLUMNS), "rate", _by_rate
+)
+GROUPS: Final = _Ranking(
+    "Groups with the most lag",
+    GroupsView.empty,
+    _named(GROUP_COLUMNS, _GROUP_COLUMNS),
+    "lag",
+    _by_lag,
+)
+
+
+def _largest(
+    ranking: _Ranking, section: Section[Any, Any], rows: Sequence[Any], count: int, pen: Pen
+) -> Iterator[Line]:
+    """Yield the heading and the first rows of a ranking, or why there are none."""
+    why = section.missing or (section.failure if section.updated_at is None else None)
+    if why is None and section.updated_at is None:
+        return  # not read yet
+    shown = nlargest(count, rows, ranking.key)
+    more = f", {len(shown):,} of {len(rows):,}" if len(shown) < len(rows) else ""
+    yield pen.rule(f"{ranking.title}{more}")
+    if why is None and not rows:
+        why = ranking.empty
+    if why is not None:
+        yield from pen.sentences(why, palette.NOTE)
+        return
+    yield from _table(ranking.columns, shown, ranking.sort, pen)
