@@ -62,7 +62,7 @@ _TEXTS: Final = {
     "trio": "loop lag p99",
     "brokers": "CONTROLLER",
     "sessions": "EPOCH",
-    "transactions": "HANGS",
+    "transactions": "TRANSACTIONAL ID",
     "faults": "not under test",
 }
 TABS: Final = tuple(

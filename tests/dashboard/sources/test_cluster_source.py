@@ -329,6 +329,35 @@ async def test_a_group_without_a_commit_has_no_known_lag_and_does_not_hide_that_
             assert 1 == model.figures["lag"]
 
 
+async def test_a_lag_stays_known_if_another_view_is_shown_while_it_is_read() -> None:
+    """The rest of the read is given up, and must not count as offsets that cannot be read."""
+    lags: set[int | None] = set()
+
+    def is_read_again(model: Model) -> bool:
+        lags.add(model.groups["g"].lag)
+        return model.groups["g"].lag == 1
+
+    async with (
+        open_broker() as broker,
+        open_admin(broker.bootstrap_servers) as admin,
+        open_producer(broker.bootstrap_servers) as producer,
+    ):
+        await admin.create_topics(["t"])
+        await admin.alter_group_offsets("g", {TopicPartition("t", 0): 0})
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.focus("group", "g")
+            await watched.until(lambda m: "g" in m.groups and m.groups["g"].lag is not None)
+            with control(broker).faults.hold("OffsetFetch") as held:
+                while not held.hits:
+                    await trio.lowlevel.checkpoint()
+                source.focus("topics")
+            await producer.send("t", b"x")
+            await watched.until(is_read_again)
+
+    assert {0, 1} == lags
+
+
 async def test_the_lag_of_all_groups_is_reported_whatever_is_shown_unless_they_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

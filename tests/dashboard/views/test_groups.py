@@ -60,7 +60,7 @@ def test_enter_shows_how_far_it_is_and_v_who_is_in_it(model: Model) -> None:
     assert ("group", "billing") == wanted_by(shown)
     assert ["orders", "0", "93", "100", "7", "reader", "5"] == shown.line("93")
     assert ["orders", "2", "50", "reader", "0"] == shown.line("50")
-    assert "generation 12" in shown.text
+    assert "Stable  1 member  lag 7  generation 12" in shown.text
     assert ["reader", "syncing", "7", "0", "2"] == shown.line("syncing")
 
     shown.press("v")

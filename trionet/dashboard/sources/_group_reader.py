@@ -105,6 +105,8 @@ class GroupReader:
             await read_offsets(calls, rows, LATEST, pace, ends.update)
             if len(known) == 1:
                 await read_offsets(calls, rows, EARLIEST, pace, starts.update)
+            if not pace.is_needed():
+                return  # with offsets that were not read, which would count as unknown
             self._put(part, described, committed, starts, ends)
 
     def _put(

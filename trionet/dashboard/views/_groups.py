@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import attrs
 from rich.style import Style
 
+from ..._util._text import counted
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
@@ -319,7 +320,9 @@ class MembersView(_OneGroup):
 
 
 def _state_line(row: GroupRow, pen: Pen) -> Line:
-    parts = [row.state, f"{units.count(row.members)} members", f"lag {units.count(row.lag)}"]
+    parts = [row.state, f"lag {units.count(row.lag)}"]
+    if row.members is not None:
+        parts.insert(1, counted(row.members, "member"))
     if row.unread is not None:
         parts.append(f"unread {units.count(row.unread)}")
     if row.generation is not None:
