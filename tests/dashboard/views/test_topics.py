@@ -184,6 +184,7 @@ def test_the_newest_record_is_on_top_and_each_is_as_readable_as_it_can_be(shown:
 def test_enter_shows_a_record_with_its_headers(shown: Shown) -> None:
     text = shown.press("j", "j", "enter")
 
+    assert "── value, 22 B, json ──" in text
     assert "trace: abc" in text
     assert "none: null" in text
     assert '"name": "x"' in text

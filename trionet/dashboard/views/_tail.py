@@ -157,13 +157,13 @@ class RecordView(View):
         row = self._row
         if row.timestamp >= 0:
             yield [pen.text(f" {units.moment(row.timestamp, _PER_SECOND)}", palette.DIM)]
-        yield pen.rule(f"key, {row.key_bytes:,} bytes")
+        yield pen.rule(f"key, {units.size(row.key_bytes)}")
         yield from pen.sentences(row.key_text)
         for name, value in row.headers:
             yield pen.rule("header")
             shown = "null" if value is None else value.decode("utf-8", "backslashreplace")
             yield from pen.sentences(f"{name}: {shown}")
-        yield pen.rule(f"value, {row.value_bytes:,} bytes, {row.form.value}")
+        yield pen.rule(f"value, {units.size(row.value_bytes)}, {row.form.value}")
         readable = pretty(row.value) if row.form is Form.JSON and row.value is not None else None
         if row.form is not Form.HEX:
             for line in readable or [row.text]:
