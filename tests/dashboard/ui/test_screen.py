@@ -622,6 +622,18 @@ def test_a_value_that_is_wider_than_a_field_has_a_line_of_its_own() -> None:
     assert lines[at + 2].rstrip().endswith("…")
 
 
+@pytest.mark.parametrize("size", [(100, 40), (120, 40), (160, 50), (200, 60)], ids=str)
+def test_the_whole_name_of_the_chosen_row_is_in_its_details(size: tuple[int, int]) -> None:
+    model = busy_model()
+    name = "settlements.card-payments.by-merchant.and-currency.hourly.aggregates.v2"
+    model.topics.replace({name: attrs.evolve(filled(TopicRow, "orders"), name=name)}, 60.0)
+
+    lines = shown(ui("5"), model, size).split("\n")
+
+    details = "".join(line.rpartition("│")[2][19:].strip() for line in lines[4:])
+    assert name in details or any(f"── {name} ──" in line for line in lines)
+
+
 def test_details_are_frozen_with_the_screen() -> None:
     model = busy_model()
     found = ui("3")

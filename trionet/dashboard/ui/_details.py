@@ -32,6 +32,8 @@ FIELD_CELLS: Final = 40
 NAME_CELLS: Final = 18
 #: The maximum number of lines of a value that is wider than a field.
 LONG_LINES_MAX: Final = 3
+#: The number of cells of a heading beside its text.
+RULE_CELLS: Final = 4
 #: The height of the graph of a row's history.
 GRAPH_LINES: Final = 4
 
@@ -117,8 +119,11 @@ def _details(state: ViewState, row: Any, model: Model, pen: Pen) -> list[Line]:
     """Return all fields of a row, a graph of its history, and what the view adds."""
     table = state.table
     assert table is not None
-    first, *others = [each for each in table.columns if each.value is not None and each.is_detail]
-    lines = [pen.rule(first.shown(row)), *_fields(others, row, pen)]
+    fields = [each for each in table.columns if each.value is not None and each.is_detail]
+    title = fields[0].shown(row)
+    if cell_len(pen.text(title).text) <= pen.width - RULE_CELLS:
+        del fields[0]  # otherwise its end is only there
+    lines = [pen.rule(title), *_fields(fields, row, pen)]
     history = getattr(row, "history", None)
     if history is not None and len(history) and len(lines) + GRAPH_LINES + 1 < pen.height:
         lines += [[], *_graph(history.values(samples(pen.width, pen)), pen)]
