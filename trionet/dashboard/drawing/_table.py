@@ -6,7 +6,8 @@ A line has an exact width, and shows a row in the columns that fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from operator import attrgetter
+from functools import partial
+from operator import attrgetter, is_not
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
@@ -124,10 +125,14 @@ def empty_columns(columns: Sequence[Column[R]], rows: Collection[R]) -> frozense
     return frozenset(
         column.name
         for column in columns
+        # Without a step in Python for each row, of which there may be thousands.
         if column.is_optional
-        and (value := column.value) is not None
-        and all(value(row) is None for row in rows)
+        and column.value is not None
+        and not any(map(_IS_KNOWN, map(column.value, rows)))
     )
+
+
+_IS_KNOWN: Final = partial(is_not, None)
 
 
 #: The text shown for a list that has not been read yet.

@@ -4,8 +4,10 @@ other brokers, which report nothing of that, the rate of records, topics and gro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
@@ -24,7 +26,6 @@ from ._topics import TOPIC_COLUMNS, TopicsView
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._rows import GroupRow, TopicRow
 
 TRAFFIC: Final = ("requests", "errors", "bytes_in", "bytes_out")
 CONNECTIONS: Final = ("connections", "connections_created", "connections_closed", "in_flight")
@@ -225,14 +226,6 @@ def _of_cluster(model: Model, pen: Pen) -> Iterator[Line]:
     yield from below
 
 
-def _by_rate(row: TopicRow) -> tuple[float, int]:
-    return row.rate or 0.0, row.records or 0
-
-
-def _by_lag(row: GroupRow) -> int:
-    return -1 if row.lag is None else row.lag
-
-
 @attrs.frozen
 class _Ranking:
     """A table of the rows that are first in an order.
@@ -241,26 +234,28 @@ class _Ranking:
         title: the heading above it.
         empty: what is said if there are no rows.
         columns: the columns.
-        sort: the name of the column with the mark of the order.
-        key: returns the key of the order, which is descending.
+        sort: the name of the column whose largest values are first.
     """
 
     title: str
     empty: str
     columns: Sequence[Column[Any]]
     sort: str
-    key: Callable[[Any], Any]
+
+    def first(self, rows: Sequence[Any], count: int) -> Sequence[Any]:
+        """Return the first rows in the order, those without a value last."""
+        value = attrgetter(self.sort)
+        found = nlargest(count, [row for row in rows if value(row) is not None], value)
+        if len(found) < count:
+            found += islice((row for row in rows if value(row) is None), count - len(found))
+        return found
 
 
 TOPICS: Final = _Ranking(
-    "Busiest topics", TopicsView.empty, _named(TOPIC_COLUMNS, _TOPIC_COLUMNS), "rate", _by_rate
+    "Busiest topics", TopicsView.empty, _named(TOPIC_COLUMNS, _TOPIC_COLUMNS), "rate"
 )
 GROUPS: Final = _Ranking(
-    "Groups with the most lag",
-    GroupsView.empty,
-    _named(GROUP_COLUMNS, _GROUP_COLUMNS),
-    "lag",
-    _by_lag,
+    "Groups with the most lag", GroupsView.empty, _named(GROUP_COLUMNS, _GROUP_COLUMNS), "lag"
 )
 
 
@@ -271,7 +266,7 @@ def _largest(
     why = section.missing or (section.failure if section.updated_at is None else None)
     if why is None and section.updated_at is None:
         return  # not read yet
-    shown = nlargest(count, rows, ranking.key)
+    shown = ranking.first(rows, count)
     more = f", {len(shown):,} of {len(rows):,}" if len(shown) < len(rows) else ""
     yield pen.rule(f"{ranking.title}{more}")
     if why is None and not rows:
