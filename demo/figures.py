@@ -43,6 +43,7 @@ class Figures(NamedTuple):
         members: the partitions of each consumer in the group.
         generation: how often the group has divided the partitions.
         histories: by name of :data:`REMEMBERED`, the newest last; None where nothing was known.
+        times: the seconds of their moments.
     """
 
     seconds: float
@@ -63,6 +64,7 @@ class Figures(NamedTuple):
     idle_ratio: float
     request_queue: int
     histories: Mapping[str, Sequence[float | None]]
+    times: Sequence[float]
 
     @property
     def lag(self) -> int:
@@ -91,6 +93,7 @@ class Window:
         self._histories: dict[str, deque[float | None]] = {
             name: deque(maxlen=HISTORY_LENGTH) for name in REMEMBERED
         }
+        self._times: deque[float] = deque(maxlen=HISTORY_LENGTH)
 
     def add(self, sample: Sample) -> Figures:
         """Take the newest sample; what to show now."""
@@ -101,7 +104,9 @@ class Window:
         figures = _figures(samples[0], sample)
         for name, values in self._histories.items():
             values.append(getattr(figures, name))
-        return figures._replace(histories={k: tuple(v) for k, v in self._histories.items()})
+        self._times.append(sample.seconds)
+        histories = {name: tuple(values) for name, values in self._histories.items()}
+        return figures._replace(histories=histories, times=tuple(self._times))
 
 
 def _figures(old: Sample, new: Sample) -> Figures:
@@ -133,6 +138,7 @@ def _figures(old: Sample, new: Sample) -> Figures:
         idle_ratio=min(1, (now.loop.idle_seconds - before.loop.idle_seconds) / loop_seconds),
         request_queue=now.server.request_queue_size,
         histories={},
+        times=(),
     )
 
 

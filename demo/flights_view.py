@@ -13,8 +13,9 @@ from demo.dataset import FIRST_DAY
 from demo.figures import Figures
 from demo.front import Shown
 from trionet.dashboard.drawing import _palette as palette
+from trionet.dashboard.drawing import _units as units
 from trionet.dashboard.drawing._cells import Line, Pen, wrapped
-from trionet.dashboard.drawing._graphs import meter, trend
+from trionet.dashboard.drawing._graphs import meter, samples, trend
 from trionet.dashboard.ui._view import View
 from trionet.dashboard.views._partition_map import partition_map
 
@@ -59,7 +60,7 @@ class FlightsView(View):
         if figures is None:
             yield [pen.text(" Producer and consumers are starting.", palette.DIM)]
             return
-        yield pen.rule("Replay")
+        yield pen.rule("Replay", _span(figures, pen))
         yield from _replay(figures, pen)
         yield from _group(model, pen)
         if story.analysis.is_shown:
@@ -72,6 +73,12 @@ class FlightsView(View):
         yield []
         hint = "q ends it: then every record is checked. 1 to 9 show the broker, ? explains."
         yield [pen.text(f" {hint}", palette.DIM)]
+
+
+def _span(figures: Figures, pen: Pen) -> str:
+    """The time that the charts cover."""
+    times = figures.times[-samples(_room(pen), pen) :]
+    return f"last {units.duration(times[-1] - times[0])}" if len(times) > 1 else ""
 
 
 def _replay(figures: Figures, pen: Pen) -> Iterator[Line]:
@@ -105,9 +112,7 @@ def _texts(texts: Iterable[str], pen: Pen, *, is_note: bool) -> Iterator[Line]:
 
 def _line(label: str, chart: Line, text: str, pen: Pen) -> Line:
     return [
-        Segment(" "),
-        pen.cell(label, LABEL_CELLS, palette.BOLD),
-        Segment(" "),
+        pen.label(f" {label}", LABEL_CELLS + 2, palette.BOLD),
         *chart,
         Segment(" "),
         pen.cell(text, NUMBER_CELLS, right=True),

@@ -88,6 +88,7 @@ async def test_the_histories_end_with_the_newest_moment() -> None:
         "commit_lag": (100, 150),
         "delay_p99": (9, 9),
     } == actual.histories
+    assert (1, 2) == actual.times
 
 
 async def test_what_is_produced_consumed_and_committed_is_of_one_moment() -> None:

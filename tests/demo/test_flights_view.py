@@ -65,7 +65,7 @@ def test_it_shows_the_replay_the_group_and_why_there_are_no_delays() -> None:
     assert [
         " Flights of 2013",
         " the title",
-        "── Replay ──────────────────────────────────────────────────────────────────────",
+        "── Replay ─────────────────────────────────────────────────────── last 250 ms ──",
         f" New York       {'█' * 22}{'░' * 22}   2013-07-02 17:05",
         f" Produced       {'▁█':>44}    912/s     2,699",
         f" Consumed       {'▁█':>44}    911/s     2,690",

@@ -252,8 +252,10 @@ def _lines(state: ViewState, model: Model, pen: Pen) -> list[Line]:
     if table.missing is not None:
         lines += [[pen.text(each, palette.NOTE)] for each in wrapped(table.missing, pen.width)]
         return lines
-    columns = layout(table.columns, pen.width)
-    lines.append(heading_line(columns, pen, state.sorted_by, descending=state.descending))
+    columns = layout(table.columns, pen.width, state.rows, sort=state.sorted_by)
+    lines.append(
+        heading_line(columns, pen, state.sorted_by, descending=state.descending, rows=state.rows)
+    )
     lines += [row_line(table, columns, row, pen, is_selected=False) for row in state.rows]
     return lines if state.rows else [*lines, *no_rows(state, pen)]
 

@@ -10,6 +10,8 @@ from trionet.dashboard.drawing._cells import (
     CHARS_MAX,
     UNICODE,
     Glyphs,
+    Line,
+    Pen,
     bar,
     fit,
     fit_sanitized,
@@ -67,6 +69,28 @@ def test_what_is_cut_ends_with_an_ellipsis() -> None:
     assert "abc…" == fit("abcdef", 4)
     assert "日 …" == fit("日本語", 4)
     assert "  ab" == fit("ab", 4, right=True)
+
+
+@GLYPHS
+@given(name=st.text(), width=st.integers(1, 40))
+def test_a_label_ends_with_a_blank_and_is_cut_before_it(
+    glyphs: Glyphs, name: str, width: int
+) -> None:
+    shown = Pen(80, 24, glyphs).label(name, width).text
+
+    assert width == cell_len(shown)
+    assert shown.endswith(" ")
+    assert Pen(80, 24, UNICODE).label("arrival delay mean", 10).text == "arrival … "
+
+
+def text(line: Line) -> str:
+    return "".join(segment.text for segment in line)
+
+
+def test_a_heading_has_an_aside_where_it_fits() -> None:
+    assert "── Load ───── last 40 s ──" == text(Pen(26, 24, UNICODE).rule("Load", "last 40 s"))
+    assert "── Load ─ last 40 s ──" == text(Pen(22, 24, UNICODE).rule("Load", "last 40 s"))
+    assert "── Load ─────────────" == text(Pen(21, 24, UNICODE).rule("Load", "last 40 s"))
 
 
 @pytest.mark.parametrize(

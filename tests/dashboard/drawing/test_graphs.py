@@ -14,6 +14,7 @@ from trionet.dashboard.drawing._graphs import (
     meter,
     samples,
     stacked_bar,
+    time_axis,
     trend,
 )
 
@@ -89,6 +90,17 @@ def test_zero_is_lower_than_anything_above_it(values: list[float]) -> None:
 
     for value, cell in zip(values, text(line), strict=True):
         assert (cell == UNICODE.ramp[0]) == (value == 0)
+
+
+def test_a_time_axis_begins_below_the_oldest_value_and_ends_below_the_newest() -> None:
+    assert "40 s ago         now" == time_axis(40, 20, 20, pen()).text
+    assert "    40 s ago     now" == time_axis(40, 16, 20, pen()).text
+    assert "    40 s ago     now" == time_axis(40, 32, 20, pen(FINE)).text
+
+
+def test_a_time_axis_without_room_for_both_ends_says_the_time_between() -> None:
+    assert "           last 40 s" == time_axis(40, 11, 20, pen()).text
+    assert "last 40 s" == time_axis(40, 3, 3, pen()).text
 
 
 @GLYPHS

@@ -147,6 +147,16 @@ def test_what_is_not_known_any_more_is_a_gap() -> None:
 
 def test_an_empty_history_has_no_last_value() -> None:
     assert (None, [], 0) == (History().last, History().values(), len(History()))
+    assert 0 == History().seconds()
+
+
+def test_a_history_knows_how_long_ago_its_values_were_read() -> None:
+    history = History()
+    for at in (1.0, 2.5, 3.0, 7.0):
+        history.add(at, at)
+
+    assert [6.0, 4.5, 4.0, 0.0, 0.0] == [history.seconds(count) for count in (4, 3, 2, 1, 0)]
+    assert 6.0 == history.seconds() == history.seconds(100)
 
 
 def test_a_rate_is_the_growth_since_the_last_look() -> None:

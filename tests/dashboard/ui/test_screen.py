@@ -14,7 +14,7 @@ from support import frames
 from support.dashboard_model import HOSTILE_NAMES, ROWS, busy_model, filled, full_model
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Glyphs
 from trionet.dashboard.drawing._export import as_text
-from trionet.dashboard.drawing._table import Table
+from trionet.dashboard.drawing._table import Column, Table
 from trionet.dashboard.model._about import About
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import TopicRow
@@ -632,6 +632,57 @@ def test_the_whole_name_of_the_chosen_row_is_in_its_details(size: tuple[int, int
 
     details = "".join(line.rpartition("│")[2][19:].strip() for line in lines[4:])
     assert name in details or any(f"── {name} ──" in line for line in lines)
+
+
+@pytest.mark.parametrize("size", [(100, 30), (120, 40), (200, 60)], ids=str)
+def test_the_name_of_a_field_does_not_touch_its_value(size: tuple[int, int]) -> None:
+    text = shown(ui("4"), busy_model(), size)
+
+    assert re.search(r"request queue full +0\b", text)
+    assert re.search(r"bytes received rate +\d+ KiB", text)
+
+
+def test_the_longest_name_of_a_field_is_cut_before_its_value_is() -> None:
+    class Long(View):
+        name = title = help = "long"
+
+        def table(self, model: Model) -> Table[str]:
+            columns: list[Column[str]] = [
+                Column("a", "A", 9, str),
+                Column("very_" * 8, "B", 9, lambda _: "v" * 13),
+            ]
+            return Table(columns, ["row"], key=str)
+
+    text = shown(Ui([Long()], "long"), Model(), (120, 40))
+
+    assert f" very very very very ver… {'v' * 13}" in text
+
+
+def test_a_graph_of_a_row_says_what_it_shows_how_much_and_of_which_time() -> None:
+    lines = shown(ui("3"), busy_model()).split("\n")
+
+    [at] = [number for number, line in enumerate(lines) if line.startswith(" trend of REQ/S ")]
+    assert re.match(r" up to \d,\d{3} ", lines[at + 1])
+    assert re.match(r" {19}58 s ago +now$", lines[at + 4])
+    beside = shown(ui("3"), busy_model(), (200, 60))
+    assert re.search(r" TREND 1\d s ", beside)
+    for title in ("Phases, mean of the last 10", "Requests by total time, last 10 seconds"):
+        assert f"── {title}" in beside
+
+
+@pytest.mark.parametrize("size", frames.SIZES, ids=str)
+def test_the_charts_of_the_overview_say_of_which_time_they_are(size: tuple[int, int]) -> None:
+    model = busy_model()
+    for second in range(60):
+        model.figures.put("lag", float(second), 12)
+
+    text = shown(ui(), model, size)
+
+    wide = size[0] >= 110
+    charted = ("Traffic", "Connections", "Cluster") if wide else ("Traffic", "Load")
+    for title in charted:
+        assert re.search(rf"── {title} ─+ last [\d.]+ s ──", text)
+    assert not re.search(r"── Resources ─+ last", text)
 
 
 def test_details_are_frozen_with_the_screen() -> None:

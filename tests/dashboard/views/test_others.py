@@ -14,6 +14,7 @@ from trionet.client.consumer import ConsumerRecord
 from trionet.dashboard.drawing._cells import ASCII, FINE, UNICODE, Frame, Glyphs, Pen
 from trionet.dashboard.drawing._export import as_text
 from trionet.dashboard.drawing._table import Column
+from trionet.dashboard.model._figures import History
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import (
     BrokerRow,
@@ -179,7 +180,7 @@ def test_a_fetch_session_is_a_line() -> None:
 def test_the_pipelines_minutes_lead_to_their_series_talkers_and_incidents() -> None:
     shown = Shown(filled(), "pipeline")
     assert ["11:45", "6,000", "2"] == shown.line("11:45")[:3]
-    assert "1 incidents, 1 not over" in shown.text
+    assert "1 incident, 1 not over" in shown.text
 
     shown.press("enter")
     assert ["Fetch", "orders"] == shown.line("Fetch")[:2]
@@ -198,8 +199,10 @@ def test_the_pipelines_minutes_lead_to_their_series_talkers_and_incidents() -> N
 
 
 def heat(*spreads: dict[int, int] | None, width: int = 22) -> list[str]:
-    pen = Pen(width, 10, UNICODE)
-    return as_text(Frame(width, list(heat_lines(spreads, pen)))).splitlines()
+    pen, history = Pen(width, 10, UNICODE), History()
+    for number in range(len(spreads)):
+        history.add(2.0 * number, 1.0)
+    return as_text(Frame(width, list(heat_lines(spreads, history, pen)))).splitlines()
 
 
 def test_latencies_are_warmer_where_more_requests_were_look_by_look() -> None:
@@ -210,13 +213,14 @@ def test_latencies_are_warmer_where_more_requests_were_look_by_look() -> None:
         "   4.0 ms       ░  ▒",
         "   2.0 ms",
         "   1.0 ms      ██",
+        "          last 8.0 s",
     ] == [line.rstrip() for line in lines]
 
 
 def test_the_newest_looks_are_those_that_there_is_room_for() -> None:
     spreads = [{0: 1}] * 50 + [{1: 1}] * 4
 
-    assert ["   2.0 ms       ████", "   1.0 ms ██████"] == [
+    assert ["   2.0 ms       ████", "   1.0 ms ██████", "           last 18 s"] == [
         line.rstrip() for line in heat(*spreads, width=22)
     ]
 
@@ -251,8 +255,11 @@ def test_an_api_is_shown_with_its_phases_its_latencies_and_how_they_changed() ->
     shown = Shown(busy_model(), "apis", 120, 60)
     text = shown.press("enter")
 
-    assert "── Total time by read ──" in text
-    assert "░" in text.partition("by read")[2]
+    assert "── Phases, mean of the last 10 seconds ──" in text
+    assert "── Requests by total time, last 10 seconds ──" in text
+    assert "── Share of requests by total time, read by read ──" in text
+    assert "░" in text.partition("read by read")[2]
+    assert 2 == len(re.findall(r" 5\d s ago .* now$", text, re.MULTILINE))
     assert Shown(busy_model(), "apis", 120, 60, ASCII).press("enter").isascii()
 
 

@@ -248,21 +248,43 @@ class Pen:
         """Return a segment of exactly ``width`` cells with sanitized text."""
         return Segment(fit_sanitized(str(text), width, right=right, glyphs=self.glyphs), style)
 
+    def label(self, text: object, width: int, style: Style = palette.PLAIN) -> Segment:
+        """Return a segment of exactly ``width`` cells with the sanitized name of what follows.
+
+        At least the last cell is blank, however long the name is.
+        """
+        name = fit_sanitized(str(text), max(0, width - 1), glyphs=self.glyphs)
+        return Segment(name + " " * min(1, width), style)
+
     def sentences(self, text: str, style: Style = palette.PLAIN) -> list[Line]:
         """Sanitize and wrap a text, indented by a cell."""
         lines = wrapped(text, self.width - 2, self.glyphs)
         return [[Segment(f" {line}", style)] for line in lines]
 
-    def rule(self, title: str) -> Line:
-        """Draw a sanitized heading, followed by a rule up to the right edge of the screen."""
+    def rule(self, title: str, aside: str = "") -> Line:
+        """Draw a sanitized heading, followed by a rule up to the right edge of the screen.
+
+        Args:
+            title: the heading.
+            aside: a text near the right edge, such as the time that charts below cover; left out
+                where it does not fit.
+        """
         shown = sanitized(title, self.glyphs)
         cells = cell_len(shown)
         if cells > self.width - 4:
             cells = max(0, self.width - 4)
             shown = fit(shown, cells, glyphs=self.glyphs)
         rest = max(0, self.width - cells - 4)
-        return [
+        line = [
             Segment(self.glyphs.rule * 2, palette.RULE),
             Segment(f" {shown} ", palette.TITLE),
-            Segment(self.glyphs.rule * rest, palette.RULE),
+        ]
+        before_aside = rest - len(aside) - 4
+        if not aside or before_aside < 1:
+            return [*line, Segment(self.glyphs.rule * rest, palette.RULE)]
+        return [
+            *line,
+            Segment(self.glyphs.rule * before_aside, palette.RULE),
+            Segment(f" {aside} ", palette.DIM),
+            Segment(self.glyphs.rule * 2, palette.RULE),
         ]

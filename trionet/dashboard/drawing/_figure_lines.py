@@ -46,6 +46,13 @@ def charts(model: Model, names: Iterable[str], pen: Pen, height: int = 1) -> Ite
             yield from chart_lines(FIGURES[name].title, values, text, pen, height)
 
 
+def span(model: Model, names: Iterable[str], pen: Pen) -> str:
+    """Return the time that charts of these figures cover, or an empty text if there are none."""
+    count = samples(chart_cells(pen), pen)
+    seconds = max((model.figures.history(name).seconds(count) for name in names), default=0.0)
+    return f"last {units.duration(seconds)}" if seconds else ""
+
+
 def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
     """Yield a line with a bar for each reported fraction."""
     for name in names:
@@ -59,8 +66,7 @@ def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
     label_cells, number_cells = margins(pen)
     width = chart_cells(pen)
     return [
-        pen.cell(f" {title}", label_cells),
-        Segment(" "),
+        pen.label(f" {title}", label_cells + 1),
         *([Segment(" " * width)] if fraction is None else meter(fraction, width, pen)),
         Segment(" "),
         pen.cell(text, number_cells, palette.BOLD, right=True),

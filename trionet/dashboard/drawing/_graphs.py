@@ -16,6 +16,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from . import _palette as palette
+from . import _units as units
 from ._cells import Line, Pen, bar, heat, shares
 
 #: The dots of the left and the right half of a cell, filled from the bottom to a height of 0 to 4.
@@ -86,6 +87,24 @@ def graph(
         else:
             lines.append(_by_height(text, cells.translate(_STEPS if has_dots else _BLOCK_STEPS)))
     return lines
+
+
+def time_axis(seconds: float, count: int, width: int, pen: Pen) -> Segment:
+    """Return the line below a graph that says when its oldest and its newest value were read.
+
+    Args:
+        seconds: the time between both, in seconds.
+        count: the number of values in the graph.
+        width: the width of the graph in cells; a short text is aligned to its right.
+        pen: the pen for drawing.
+    """
+    if not seconds:
+        return Segment(" " * width, palette.DIM)  # a single value
+    drawn = min(width, -(-count // samples(1, pen)))
+    begin, end = f"{units.duration(seconds)} ago", "now"
+    between = drawn - len(begin) - len(end)
+    text = f"{begin}{' ' * between}{end}" if between > 0 else f"last {units.duration(seconds)}"
+    return Segment(text.rjust(width), palette.DIM)
 
 
 def _heights(values: Sequence[float | None], most: int) -> bytes:

@@ -56,3 +56,17 @@ LABELS: Final = tuple(Style(reverse=True, color=part.color, meta=part.meta) for 
 RAMP: Final = tuple(Style(color=SKY_BLUE, meta={"level": level}) for level in range(8))
 #: Lines between blocks, and the empty part of a bar. Not for text.
 RULE: Final = Style(dim=True, color=SKY_BLUE)
+
+
+def _on_bar(style: Style, role: Style) -> Style:
+    """Return a style for what a role is in the selected row, equal to no other."""
+    return style + Style(meta={"on_bar": str(role)})
+
+
+#: What texts with a colour are in the selected row; all others are :data:`CURSOR`. Without 24-bit
+#: colour these are, too: colours that are reversed for some words of a line are hard to read.
+TEXTS_ON_BAR: Final = {role: _on_bar(CURSOR, role) for role in (GOOD, NOTE, ALARM)}
+#: What charts are in the selected row. They are never reversed, or their bars would be the gaps.
+CHARTS_ON_BAR: Final = {
+    role: _on_bar(role, role) for role in (CHART, RULE, GOOD, NOTE, ALARM, *PARTS, *RAMP)
+}

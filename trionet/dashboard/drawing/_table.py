@@ -5,7 +5,7 @@ A line has an exact width, and shows a row in the columns that fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter, is_not
 from typing import Any, Final, Generic, TypeVar
@@ -15,10 +15,12 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
+from ..model._figures import History
 from ..model._section import Section
 from . import _palette as palette
+from . import _units as units
 from ._cells import Line, Pen, fit_sanitized, shares
-from ._graphs import graph, samples, trend
+from ._graphs import graph, samples, time_axis, trend
 
 R = TypeVar("R")
 
@@ -48,6 +50,7 @@ class Column(Generic[R]):
         grow: the share of spare width, relative to other columns.
         style: returns the style of a cell; None for plain.
         draw: returns segments in place of text, no wider than the given width.
+        trend_of: the name of the column whose recent values, the row's history, ``draw`` shows.
         is_detail: whether the value is among the details of the selected row, where it is shown
             even if the table has no room for it.
         is_searched: whether a filter searches the column; by default if it is shown and has text
@@ -66,6 +69,7 @@ class Column(Generic[R]):
     grow: int = 0
     style: Callable[[R], Style | None] | None = None
     draw: Callable[[R, int, Pen], Line] | None = None
+    trend_of: str | None = None
     is_detail: bool = True
     is_searched: bool | None = None
     is_optional: bool = False
@@ -182,8 +186,28 @@ def alarm_if(name: str) -> Callable[[Any], Style | None]:
     return lambda row: palette.ALARM if value(row) else None
 
 
-def draw_history(row: Any, width: int, pen: Pen) -> Line:
-    """Draw the history of a row as a sparkline."""
+def trend_column(of: str, width: int, *, priority: int, grow: int = 0) -> Column[Any]:
+    """Return a column with a sparkline of the recent values of another column.
+
+    Args:
+        of: the name of the other column, whose values are the history of the row.
+        width: the minimum width in cells.
+        priority: see :class:`Column`.
+        grow: see :class:`Column`.
+    """
+    return Column(
+        "trend",
+        "TREND",
+        width,
+        None,
+        priority=priority,
+        grow=grow,
+        draw=_draw_history,
+        trend_of=of,
+    )
+
+
+def _draw_history(row: Any, width: int, pen: Pen) -> Line:
     values = [] if row.history is None else row.history.values(samples(width, pen))
     return trend(values, width, pen)
 
@@ -195,28 +219,80 @@ _MARGIN: Final = " " * MARGIN
 _GAP: Final = " " * GAP
 
 
-def layout(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
+Placed = Sequence[tuple[Column[Any], int]]
+"""Columns with their widths, in cells."""
+
+
+def layout(
+    columns: Sequence[Column[Any]],
+    width: int,
+    rows: Sequence[Any] = (),
+    longest: dict[str, int] | None = None,
+    sort: str | None = None,
+) -> Placed:
     """Choose the columns that fit, and return each column with a width.
 
     The least important columns are dropped from the right, and columns that grow share spare width.
+    If texts would be cut, columns that grow leave them what their own titles and texts do not need.
+
     If the columns that are never dropped are too wide, they are cut off on the right.
+
+    Args:
+        columns: the columns from left to right.
+        width: the width of the screen in cells.
+        rows: the rows that will be shown.
+        longest: the width of the longest text that each column has had, by its name, which is
+            updated: columns would move with each new row if only the texts of now counted.
+        sort: the name of the sort column, whose title has a mark.
     """
     width -= MARGIN
-    kept = [column for column in columns if column.width]
+    kept = [
+        attrs.evolve(each, width=max(each.width, len(each.title) + 1))
+        if each.name == sort
+        else each
+        for each in columns
+        if each.width
+    ]
     while _needed(kept) > width and any(column.priority for column in kept):
         least = max(column.priority for column in kept)
         last = max(index for index, column in enumerate(kept) if column.priority == least)
         del kept[last]
-    spare = max(0, width - _needed(kept))
-    grown = shares([float(column.grow) for column in kept], spare)
+    longest = {} if longest is None else longest
+    _measure(kept, rows, longest)
     found: list[tuple[Column[Any], int]] = []
     left = width
-    for column, more in zip(kept, grown, strict=True):
-        cells = min(column.width + more, left)
+    for column, wanted in zip(kept, _widths(kept, width - _needed(kept), longest), strict=True):
+        cells = min(wanted, left)
         if cells > 0:
             found.append((column, cells))
         left -= cells + GAP
     return found
+
+
+def _measure(columns: Sequence[Column[Any]], rows: Sequence[Any], longest: dict[str, int]) -> None:
+    """Update the widths of the longest texts of columns that grow."""
+    for column in columns:
+        if column.grow and column.draw is None:
+            texts = (column.shown(row) for row in rows)
+            cells = (len(text) if text.isascii() else cell_len(text) for text in texts)
+            longest[column.name] = max(longest.get(column.name, 0), max(cells, default=0))
+
+
+def _widths(
+    columns: Sequence[Column[Any]], spare: int, longest: Mapping[str, int]
+) -> Sequence[int]:
+    """Return the widths of columns that share the spare cells; charts can use all of theirs."""
+    grown = shares([float(column.grow) for column in columns], spare)
+    widths = [column.width + more for column, more in zip(columns, grown, strict=True)]
+    needs = [
+        max(longest[column.name], len(column.title) + 1) if column.name in longest else cells
+        for column, cells in zip(columns, widths, strict=True)
+    ]
+    short = [float(max(0, need - cells)) for need, cells in zip(needs, widths, strict=True)]
+    over = [float(max(0, cells - need)) for need, cells in zip(needs, widths, strict=True)]
+    moved = int(min(sum(short), sum(over)))
+    taken, given = shares(over, moved), shares(short, moved)
+    return [each - less + more for each, less, more in zip(widths, taken, given, strict=True)]
 
 
 def _needed(columns: Sequence[Column[Any]]) -> int:
@@ -224,13 +300,28 @@ def _needed(columns: Sequence[Column[Any]]) -> int:
 
 
 def heading_line(
-    columns: Sequence[tuple[Column[Any], int]], pen: Pen, sort: str | None, *, descending: bool
+    columns: Placed,
+    pen: Pen,
+    sort: str | None,
+    *,
+    descending: bool,
+    rows: Sequence[Any] = (),
 ) -> Line:
-    """Draw the column titles, with a mark at the sort column."""
+    """Draw the column titles, with a mark at the sort column, and the time that trends cover.
+
+    Args:
+        columns: the columns with their widths.
+        pen: the pen for drawing.
+        sort: the name of the sort column; None if there is none.
+        descending: whether the largest value is first.
+        rows: the rows below, if there are trends of them.
+    """
     mark = pen.glyphs.falling if descending else pen.glyphs.rising
     line: Line = [Segment(_MARGIN, palette.HEADING)]
     for column, width in columns:
         title = column.title + mark if column.name == sort else column.title
+        if column.trend_of is not None:
+            title = _with_span(title, width, rows, pen)
         if len(title) > width:  # the mark is more important than the last letter
             title = title[: width - 1] + mark if column.name == sort else title[:width]
         shown = f"{title:>{width}}" if column.right else f"{title:<{width}}"
@@ -239,16 +330,27 @@ def heading_line(
     return exactly(line[:-1], pen.width, palette.HEADING)
 
 
+def _with_span(title: str, width: int, rows: Sequence[Any], pen: Pen) -> str:
+    """Return the title of a trend with the time that the longest one covers, if it fits."""
+    histories = [row.history for row in rows if row.history is not None]
+    seconds = max((each.seconds(samples(width, pen)) for each in histories), default=0.0)
+    longer = f"{title} {units.duration(seconds)}"
+    return longer if seconds and len(longer) <= width else title
+
+
 def row_line(
     table: Table[Any],
-    columns: Sequence[tuple[Column[Any], int]],
+    columns: Placed,
     row: Any,
     pen: Pen,
     *,
     is_selected: bool,
 ) -> Line:
-    """Draw a row with the width of the columns, or the selected row as a bar of full width."""
-    plain = palette.PLAIN
+    """Draw a row with the width of the columns, or the selected row as a bar of full width.
+
+    Charts keep their colours in the bar. Texts have those that are legible on it, if any.
+    """
+    plain = palette.CURSOR if is_selected else palette.PLAIN
     base = plain if table.style is None else table.style(row) or plain
     line: Line = []
     # Adjacent plain cells are merged into one segment, since each segment costs. Text beyond ASCII
@@ -256,33 +358,40 @@ def row_line(
     plain_cells = [_MARGIN]
     for column, width in columns:
         if column.draw is not None:
-            _flush(line, plain_cells)
-            line.extend(exactly(column.draw(row, width, pen), width))
+            _flush(line, plain_cells, plain)
+            drawn = exactly(column.draw(row, width, pen), width)
+            line += map(_on_bar, drawn) if is_selected else drawn
         else:
             style = base
             if column.style is not None:
                 style = column.style(row) or base
+            if is_selected:
+                style = palette.TEXTS_ON_BAR.get(style, plain)
             text = fit_sanitized(column.shown(row), width, right=column.right, glyphs=pen.glyphs)
             if style is plain and text.isascii():
                 plain_cells.append(text)
             else:
-                _flush(line, plain_cells)
+                _flush(line, plain_cells, plain)
                 line.append(Segment(text, style))
         plain_cells.append(_GAP)
     del plain_cells[-1]
-    _flush(line, plain_cells)
-    if not is_selected:
-        return line
-    # Without colours: reversed ones are hard to read.
-    text = "".join(segment.text for segment in line)
-    return exactly([Segment(text, palette.CURSOR)], pen.width)
+    _flush(line, plain_cells, plain)
+    return exactly(line, pen.width, plain) if is_selected else line
 
 
-def _flush(line: Line, plain_cells: list[str]) -> None:
+def _flush(line: Line, plain_cells: list[str], plain: Style) -> None:
     """Move the plain cells to the line as one segment."""
     if plain_cells:
-        line.append(Segment("".join(plain_cells), palette.PLAIN))
+        line.append(Segment("".join(plain_cells), plain))
         plain_cells.clear()
+
+
+def _on_bar(drawn: Segment) -> Segment:
+    """Return a segment of a chart, or of text among its lines, as it is in the selected row."""
+    style = drawn.style or palette.PLAIN
+    if style in palette.LABELS:
+        return drawn
+    return Segment(drawn.text, palette.CHARTS_ON_BAR.get(style, palette.CURSOR))
 
 
 def exactly(
@@ -351,13 +460,20 @@ def chart_lines(
     return [
         *([margin, *line] for line in above),
         [
-            pen.cell(f" {label}", label_cells),
-            Segment(" "),
+            pen.label(f" {label}", label_cells + 1),
             *last,
             Segment(" "),
             pen.cell(text, number_cells, palette.BOLD, right=True),
         ],
     ]
+
+
+def axis_line(history: History, pen: Pen) -> Line:
+    """Return the time axis below charts of figures that were read together, such as this one."""
+    label_cells, _ = margins(pen)
+    width = chart_cells(pen)
+    count = min(len(history), samples(width, pen))
+    return [Segment(" " * (label_cells + 1)), time_axis(history.seconds(count), count, width, pen)]
 
 
 def margins(pen: Pen) -> tuple[int, int]:

@@ -66,6 +66,7 @@ class Look:
         texts: the colour of each role that has only one.
         ansi: its number among the 16 basic colours; None for the terminal's text colour.
         blocks: the text and background colour of each role that has both.
+        on_bar: the colours of texts, and of lines that are not text, in the selected row.
         parts: the colours of the segments of a stacked bar.
         labels: the backgrounds of the labels inside of the segments.
         label_text: the colour of the labels.
@@ -79,6 +80,7 @@ class Look:
     texts: Mapping[Style, str]
     ansi: Mapping[Style, int | None]
     blocks: Mapping[Style, tuple[str, str]]
+    on_bar: Mapping[Style, str]
     parts: tuple[str, ...]
     labels: tuple[str, ...]
     label_text: str
@@ -116,8 +118,14 @@ LOOKS: Final[Mapping[str, Look]] = {
             palette.BAR: ("#e6ebf2", "#2a3648"),
             palette.BAR_GOOD: ("#5fe0ac", "#2a3648"),
             palette.BAR_ALARM: ("#ffb09a", "#2a3648"),
-            palette.CURSOR: ("#ffffff", "#2f5a8a"),
+            palette.CURSOR: ("#ffffff", "#2a527f"),
             palette.TAB: ("#0b1622", "#7cc7ff"),
+        },
+        on_bar={
+            palette.GOOD: "#5fe0ac",
+            palette.NOTE: "#f0e442",
+            palette.ALARM: "#ffb8a3",
+            palette.RULE: "#8fa3bd",
         },
         parts=("#e69f00", "#56b4e9", "#3dcfa2", "#f0e442", "#93b4ff", "#e29ac0"),
         # Deeper than the parts: large areas of bright colour would outshine all text around them.
@@ -158,6 +166,12 @@ LOOKS: Final[Mapping[str, Look]] = {
             palette.CURSOR: ("#0b1622", "#b5d5f7"),
             palette.TAB: ("#ffffff", "#0a5fae"),
         },
+        on_bar={
+            palette.GOOD: "#005a41",
+            palette.NOTE: "#6b5500",
+            palette.ALARM: "#9c2a00",
+            palette.RULE: "#6f86a3",
+        },
         parts=("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#2f4fc0", "#94357a"),
         labels=("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#2f4fc0", "#94357a"),
         label_text="#ffffff",
@@ -197,6 +211,12 @@ def theme(name: str, colors: ColorSystem | None) -> Theme:
     )
     styles |= zip(palette.RAMP, map(_colored, _between(look.ramp, len(palette.RAMP))), strict=True)
     styles[palette.RULE] = _colored(look.rule)
+    bar = look.blocks[palette.CURSOR][1]
+    for role, on_bar in palette.TEXTS_ON_BAR.items():
+        styles[on_bar] = _block(on_bar, look.on_bar[role], bar)
+    for role, on_bar in palette.CHARTS_ON_BAR.items():
+        color = Style(color=look.on_bar[role]) if role in look.on_bar else styles[role]
+        styles[on_bar] = color + Style(bgcolor=bar)
     return Theme(name, styles)
 
 
@@ -227,7 +247,9 @@ def _reversed_blocks(styles: dict[Style, Style]) -> dict[Style, Style]:
             underline=role.underline,
             reverse=role.reverse,
         )
-    return {**styles, palette.RULE: palette.DIM}
+    styles[palette.RULE] = palette.DIM
+    charts = palette.CHARTS_ON_BAR.items()
+    return {**styles, **{on_bar: styles[role] for role, on_bar in charts if role in styles}}
 
 
 def _colored(color: str) -> Style:

@@ -71,6 +71,14 @@ class History:
         """The newest value, or None if there is none or the value is unknown."""
         return self._values[-1][1] if self._values else None
 
+    def seconds(self, count_max: int | None = None) -> float:
+        """Return the time from the oldest to the newest of so many values, in seconds."""
+        values = self._values
+        if not values:
+            return 0.0
+        count = len(values) if count_max is None else max(1, min(count_max, len(values)))
+        return values[-1][0] - values[-count][0]
+
     def values(self, count_max: int | None = None) -> list[float | None]:
         """Return the newest values, at most ``count_max``, in chronological order."""
         count = len(self._values) if count_max is None else max(0, count_max)

@@ -12,11 +12,12 @@ from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing._cells import CHARS_MAX, Line, Pen, fit, wrapped
-from ..drawing._graphs import graph, samples
-from ..drawing._table import Column, exactly
+from ..drawing._graphs import graph, samples, time_axis
+from ..drawing._table import Column, Table, exactly
 from ._view_state import ViewState
 
 if TYPE_CHECKING:
+    from ..model._figures import History
     from ..model._model import Model
 
 #: The minimum width of the screen for details at the right, and their share of it.
@@ -27,9 +28,9 @@ BELOW_COLUMNS_MIN: Final = 100
 BELOW_LINES_MIN: Final = 20
 #: The share of the height that details below many rows take.
 BELOW_SHARE: Final = 0.4
-#: The width of a field, and of its name.
+#: The width of a field, and the minimum and the maximum width of its name.
 FIELD_CELLS: Final = 40
-NAME_CELLS: Final = 18
+NAME_CELLS: Final = (18, 25)
 #: The maximum number of lines of a value that is wider than a field.
 LONG_LINES_MAX: Final = 3
 #: The number of cells of a heading beside its text.
@@ -63,7 +64,7 @@ def split(pen: Pen, room: int, rows: int) -> Split | None:
     """
     if pen.width >= BESIDE_MIN:
         width = round(pen.width * BESIDE_SHARE)
-        table = attrs.evolve(pen, width=pen.width - width - 1, height=room)
+        table = attrs.evolve(pen, width=pen.width - width - 2, height=room)
         return Split(table, attrs.evolve(pen, width=width - 1, height=room), is_beside=True)
     if pen.width < BELOW_COLUMNS_MIN or room < BELOW_LINES_MIN:
         return None
@@ -96,7 +97,7 @@ def joined(table: Sequence[Line], details: Sequence[Line], at: Split) -> list[Li
         blank: Line = []
         rows = [*table[: at.table.height], *[blank] * (at.table.height - len(table))]
         return [*rows, *details[: at.details.height]]
-    wall = Segment(at.table.glyphs.wall, palette.RULE)
+    wall = Segment(f" {at.table.glyphs.wall}", palette.RULE)
     found: list[Line] = []
     for index in range(at.table.height):
         row = table[index] if index < len(table) else []
@@ -120,13 +121,14 @@ def _details(state: ViewState, row: Any, model: Model, pen: Pen) -> list[Line]:
     table = state.table
     assert table is not None
     fields = [each for each in table.columns if each.value is not None and each.is_detail]
+    names = _name_cells(fields[1:])
     title = fields[0].shown(row)
     if cell_len(pen.text(title).text) <= pen.width - RULE_CELLS:
         del fields[0]  # otherwise its end is only there
-    lines = [pen.rule(title), *_fields(fields, row, pen)]
-    history = getattr(row, "history", None)
-    if history is not None and len(history) and len(lines) + GRAPH_LINES + 1 < pen.height:
-        lines += [[], *_graph(history.values(samples(pen.width, pen)), pen)]
+    lines = [pen.rule(title), *_fields(fields, row, names, pen)]
+    of = _charted(table)
+    if of is not None and row.history and len(lines) + GRAPH_LINES + 2 < pen.height:
+        lines += [[], *_graph(row.history, of, names, pen)]
     rest = attrs.evolve(pen, height=pen.height - len(lines) - 1)
     if rest.height > 0:
         lines += [[], *state.view.details(row, model, rest)]
@@ -134,16 +136,34 @@ def _details(state: ViewState, row: Any, model: Model, pen: Pen) -> list[Line]:
     return [exactly(line, pen.width, mark=mark) for line in lines[: pen.height]]
 
 
-def _graph(values: Sequence[float | None], pen: Pen) -> Iterator[Line]:
+def _charted(table: Table[Any]) -> Column[Any] | None:
+    """Return the column of whose recent values rows have a history, if there is one."""
+    names = (each.trend_of for each in table.columns if each.trend_of is not None)
+    return next((table.column(name) for name in names), None)
+
+
+def _graph(history: History, of: Column[Any], names: int, pen: Pen) -> Iterator[Line]:
+    """Draw the recent values of a column below its name, with the largest one and a time axis."""
     # From the left, until the history is as wide as the room.
-    room = pen.width - NAME_CELLS - 2
+    room = pen.width - names - 2
+    values = history.values(samples(room, pen))
     width = min(room, -(-len(values) // samples(1, pen)))
+    most = max((each for each in values if each is not None), default=None)
+    labels = [f"trend of {of.title}", "" if most is None else f"up to {of.text(most)}"]
     for index, line in enumerate(graph(values, width, GRAPH_LINES, pen)):
-        name = "trend" if index == 0 else ""
-        yield [Segment(" "), pen.cell(name, NAME_CELLS, palette.DIM), *line]
+        label = f" {labels[index]}" if index < len(labels) else ""
+        yield [pen.label(label, names + 1, palette.DIM), *line]
+    axis = time_axis(history.seconds(len(values)), len(values), width, pen)
+    yield [Segment(" " * (names + 1)), axis]
 
 
-def _fields(columns: Sequence[Column[Any]], row: Any, pen: Pen) -> Iterator[Line]:
+def _name_cells(columns: Sequence[Column[Any]]) -> int:
+    """Return the width of the names of all fields, with a blank at the end."""
+    least, most = NAME_CELLS
+    return min(most, max([least, *(1 + len(_name(each, columns)) for each in columns)]))
+
+
+def _fields(columns: Sequence[Column[Any]], row: Any, names: int, pen: Pen) -> Iterator[Line]:
     """Yield the fields of the row that have a value, in as many columns as fit.
 
     Those that do not fit into a column follow, each with the whole width, on several lines if need
@@ -158,21 +178,21 @@ def _fields(columns: Sequence[Column[Any]], row: Any, pen: Pen) -> Iterator[Line
         if not text:
             continue
         style = (None if column.style is None else column.style(row)) or palette.PLAIN
-        name = [Segment(" "), pen.cell(_name(column, columns), NAME_CELLS, palette.DIM)]
+        name = [pen.label(f" {_name(column, columns)}", names + 1, palette.DIM)]
         value = pen.text(text, style)
-        if cell_len(value.text) <= width - NAME_CELLS - 2:
+        if cell_len(value.text) <= width - names - 2:
             short.append(exactly([*name, value], width))
         else:
-            long += _long(name, text, style, pen)
+            long += _long(name, text, style, names, pen)
     down = -(-len(short) // across)
     for at in range(down):
         yield [segment for field in short[at::down] for segment in field]
     yield from long
 
 
-def _long(name: Line, text: str, style: Style, pen: Pen) -> Iterator[Line]:
+def _long(name: Line, text: str, style: Style, names: int, pen: Pen) -> Iterator[Line]:
     """Yield a field with the whole width, at most :data:`LONG_LINES_MAX` lines."""
-    width = pen.width - NAME_CELLS - 2
+    width = pen.width - names - 2
     lines = wrapped(text[:CHARS_MAX], width, pen.glyphs)
     if len(lines) > LONG_LINES_MAX:
         lines[LONG_LINES_MAX - 1 :] = [
@@ -180,7 +200,7 @@ def _long(name: Line, text: str, style: Style, pen: Pen) -> Iterator[Line]:
         ]
     for line in lines:
         yield [*name, Segment(line, style)]
-        name = [Segment(" " * (NAME_CELLS + 1))]
+        name = [Segment(" " * (names + 1))]
 
 
 def _name(column: Column[Any], columns: Sequence[Column[Any]]) -> str:

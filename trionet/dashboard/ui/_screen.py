@@ -358,13 +358,13 @@ def _table_lines(ui: Ui, table: Table[Any], row: int, pen: Pen) -> list[Line]:
     """
     state = ui.current
     state.height = max(1, pen.height - 1)
-    columns = layout(table.columns, pen.width)
-    heading = heading_line(columns, pen, state.sorted_by, descending=state.descending)
+    state.scroll()
+    shown = state.rows[state.top : state.top + state.height]
+    columns = layout(table.columns, pen.width, shown, state.longest, state.sorted_by)
+    heading = heading_line(columns, pen, state.sorted_by, descending=state.descending, rows=shown)
     if not state.rows:
         return [heading, [], *no_rows(state, pen)]
     _register_table(ui, columns, row, pen)
-    state.scroll()
-    shown = state.rows[state.top : state.top + state.height]
     selected = state.cursor - state.top
     return [
         heading,

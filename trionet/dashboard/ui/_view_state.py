@@ -134,6 +134,7 @@ class ViewState:
         rows: the rows that match the filter, sorted.
         lines: the last lines of a view without a table.
         summary: the last lines above the table.
+        longest: the width of the longest text of each column, see :func:`.layout`.
         details: the last details, after the row and the pen that they were drawn of and with.
         cursor: the index of the selected row, or of the first visible line in a view of lines.
         top: the index of the first row on the screen.
@@ -149,6 +150,7 @@ class ViewState:
         self.rows: list[Any] = []
         self.lines: list[Line] | None = None
         self.summary: list[Line] | None = None
+        self.longest: dict[str, int] = {}
         self.details: tuple[Any, Pen, list[Line]] | None = None
         self.cursor = 0
         self.top = 0

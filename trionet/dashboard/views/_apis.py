@@ -14,24 +14,36 @@ from ...metrics._request_times import STEP_NS
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
-from ..drawing._graphs import graph, heat_strip, legend, part_bar, samples, stacked_bar
+from ..drawing._graphs import (
+    graph,
+    heat_strip,
+    legend,
+    part_bar,
+    samples,
+    stacked_bar,
+    time_axis,
+)
 from ..drawing._table import (
     Column,
     Table,
     alarm_if,
+    axis_line,
     chart_cells,
     chart_line,
-    draw_history,
     table_of,
+    trend_column,
 )
 from ..ui._view import View
 
 if TYPE_CHECKING:
+    from ..model._figures import History
     from ..model._model import Model
     from ..model._rows import ApiRow, RequestRow
 
 #: The six phases whose sum is the seventh, the total.
 PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
+_PHASES_TITLE: Final = "Phases, mean of the last 10 seconds"
+_HISTOGRAM_TITLE: Final = "Requests by total time, last 10 seconds"
 #: The height of the latency histogram, in lines.
 HISTOGRAM_LINES: Final = 8
 #: The minimum width of a histogram, so that a single bucket is not as wide as the screen: from one
@@ -73,7 +85,7 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
     Column("p99_ms", "P99", 8, text=units.milliseconds, right=True),
     Column("max_ms", "MAX", 8, text=units.milliseconds, right=True, priority=3),
     Column("mean_bytes", "SIZE", 8, text=units.size, right=True, priority=4),
-    Column("trend", "TREND", 12, None, priority=5, draw=draw_history),
+    trend_column("rate", 12, priority=5),
     Column(
         "mean_ms",
         "WHERE THE TIME GOES",
@@ -123,8 +135,10 @@ class ApisView(View):
         return table_of(model.apis, API_COLUMNS, "name", sort="rate", descending=True)
 
     def details(self, row: ApiRow, model: Model, pen: Pen) -> Iterator[Line]:  # noqa: ARG002
+        yield pen.rule(_PHASES_TITLE)
         yield from phase_lines(row.phases_ms, pen)
         yield []
+        yield pen.rule(_HISTOGRAM_TITLE)
         yield from histogram(row.buckets, pen)
 
     def opened(self, row: ApiRow) -> View:
@@ -161,19 +175,20 @@ class ApiView(View):
             units.per_second(row.rate),
             pen,
         )
+        yield axis_line(row.history, pen)
         yield [
             pen.text(f" {row.requests:,} since start, {row.errors:,} with errors; mean size "),
             pen.text(units.size(row.mean_bytes)),
         ]
         yield []
-        yield pen.rule("Phases, mean of the last 10 seconds")
+        yield pen.rule(_PHASES_TITLE)
         yield from phase_lines(row.phases_ms, pen)
         yield []
-        yield pen.rule("Total time of the last 10 seconds")
+        yield pen.rule(_HISTOGRAM_TITLE)
         yield from histogram(row.buckets, pen)
         yield []
-        yield pen.rule("Total time by read")
-        yield from heat_lines(row.spreads, pen)
+        yield pen.rule("Share of requests by total time, read by read")
+        yield from heat_lines(row.spreads, row.history, pen)
 
 
 def phase_lines(phases_ms: Sequence[float], pen: Pen) -> Iterator[Line]:
@@ -192,7 +207,7 @@ def phase_lines(phases_ms: Sequence[float], pen: Pen) -> Iterator[Line]:
         share = ms / total if total else 0.0
         filled = round(max(0.0, min(1.0, share)) * width)
         yield [
-            pen.cell(f" {name}", 17),
+            pen.label(f" {name}", 17),
             pen.cell(units.milliseconds(ms), 9, palette.BOLD, right=True),
             pen.cell(units.percent(share), 8, right=True),
             Segment("  "),
@@ -234,11 +249,14 @@ def _span(upper_ms: float) -> tuple[float, float]:
     return math.log2(first * STEP_MS), math.log2((upper_of(bucket) + 1) * STEP_MS)
 
 
-def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
+def heat_lines(
+    spreads: Sequence[Mapping[int, int] | None], history: History, pen: Pen
+) -> Iterator[Line]:
     """Draw latency distributions, with reads from left to right and longer times on top.
 
     Args:
         spreads: the distributions; see :attr:`.ApiRow.spreads`.
+        history: a figure that was read with them, for the times of the reads.
         pen: the pen for drawing.
     """
     width = max(10, pen.width - 12)
@@ -255,6 +273,9 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
         ]
         label = pen.cell(units.milliseconds(2.0**exponent), 9, palette.DIM, right=True)
         yield [label, Segment(" " * (1 + width - len(shown))), *heat_strip(shares, 1.0, pen)]
+    # One value in a cell.
+    axis = time_axis(history.seconds(len(shown)), samples(len(shown), pen), width, pen)
+    yield [Segment(" " * 10), axis]
 
 
 def _axis(labels: Sequence[str], width: int) -> str:

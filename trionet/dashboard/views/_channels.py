@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The phases of channels that neither wait nor are about to be read.
 _AT_REST: Final = ("idle", "staged")
-_FIGURES: Final = ("muted", "staged")
+FIGURES: Final = ("muted", "staged")
 
 
 def peer_of(row: ConnectionRow) -> str:
@@ -33,7 +33,7 @@ BUSIEST_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
     Column("client_id", "CLIENT ID", 12, grow=2),
     Column("request_rate", "REQ/S", 8, text=units.rate, right=True),
     Column("byte_rate", "BYTES/S", 9, text=units.size, right=True),
-    Column("phase", "PHASE", 14, priority=1),
+    Column("phase", "PHASE", 14, priority=1, grow=1),
     Column("request", "REQUEST", 12, priority=2, grow=1),
     Column("request_seconds", "FOR", 7, text=units.duration, right=True, priority=2),
     Column("staged", "STAGED", 6, right=True, priority=3),
@@ -43,7 +43,7 @@ BUSIEST_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
 def strip(model: Model, pen: Pen) -> Iterator[Line]:
     """Draw how many channels are muted, how many receives are staged, and why."""
     if model.channels is not None:
-        yield from figure_lines.charts(model, _FIGURES, pen)
+        yield from figure_lines.charts(model, FIGURES, pen)
         yield from reasons(model, pen)
 
 
@@ -78,7 +78,7 @@ def busiest(model: Model, count: int, pen: Pen) -> Iterator[Line]:
     rows = [row for row in model.busiest[:count] if row.request_rate]
     if rows:
         table = Table(BUSIEST_COLUMNS, rows, lambda row: row.number)
-        columns = layout(table.columns, pen.width)
+        columns = layout(table.columns, pen.width, rows)
         yield heading_line(columns, pen, "request_rate", descending=True)
         for row in rows:
             yield row_line(table, columns, row, pen, is_selected=False)

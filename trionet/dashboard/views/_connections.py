@@ -9,6 +9,7 @@ import attrs
 from rich.segment import Segment
 from rich.style import Style
 
+from ..._util._text import counted
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ClosedRow, ConnectionRow, FetchSessionRow
 
-_LABEL_CELLS: Final = 18
+_LABEL_CELLS: Final = 19
 #: The widths of a close reason and of its numbers, in cells.
 _REASON_CELLS: Final = 24
 _NUMBER_CELLS: Final = 9
@@ -43,8 +44,8 @@ CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
     Column("principal", "PRINCIPAL", 14, priority=6, grow=1),
     Column("listener", "LISTENER", 10, priority=7),
     Column("processor", "P", 2, right=True, priority=8),
-    Column("phase", "PHASE", 10, style=lambda row: palette.NOTE if row.is_muted else None),
-    Column("request", "REQUEST", 12, priority=4),
+    Column("phase", "PHASE", 14, grow=1, style=lambda row: palette.NOTE if row.is_muted else None),
+    Column("request", "REQUEST", 12, priority=4, grow=1),
     Column("request_seconds", "FOR", 7, text=units.duration, right=True, priority=4),
     Column("staged", "STAGED", 6, right=True, priority=6),
     Column("idle_seconds", "IDLE", 7, text=units.duration, right=True),
@@ -169,7 +170,7 @@ def _state_line(row: ConnectionRow, pen: Pen) -> Line:
         row.client_id or "no client id",
         _software(row) or "",
         row.principal,
-        f"{row.requests:,} requests",
+        counted(row.requests, "request"),
         f"{units.rate(row.request_rate)}/s",
         f"in {units.size(row.bytes_received)}",
         f"out {units.size(row.bytes_sent)}",
@@ -203,8 +204,7 @@ def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:
         ("bytes sent", f"{row.bytes_sent:,} ({units.size(row.bytes_sent)})"),
     ):
         if value is not None:
-            name = pen.cell(f" {label}", _LABEL_CELLS, palette.BOLD)
-            yield [name, Segment(" "), pen.text(value)]
+            yield [pen.label(f" {label}", _LABEL_CELLS, palette.BOLD), pen.text(value)]
 
 
 CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
@@ -252,9 +252,15 @@ class CloseReasonsView(View):
         rows = sorted(model.close_reasons.values(), key=lambda row: row.count, reverse=True)
         most = max((row.count for row in rows), default=0)
         width = max(0, pen.width - _REASON_CELLS - 2 * _NUMBER_CELLS - 4)
+        if rows:
+            yield [
+                pen.label(" since the start", _REASON_CELLS, palette.DIM),
+                pen.cell("closed", _NUMBER_CELLS, palette.DIM, right=True),
+                pen.cell("now", _NUMBER_CELLS, palette.DIM, right=True),
+            ]
         for row in rows[: max(1, pen.height // 3)]:
             yield [
-                pen.cell(f" {row.reason}", _REASON_CELLS, palette.BOLD),
+                pen.label(f" {row.reason}", _REASON_CELLS, palette.BOLD),
                 pen.cell(units.count(row.count), _NUMBER_CELLS, right=True),
                 pen.cell(units.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
                 Segment("  "),

@@ -12,7 +12,7 @@ from ..._util._text import counted
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
-from ..drawing._table import UNREAD, Column, Table, chart_line, draw_history, table_of
+from ..drawing._table import UNREAD, Column, Table, axis_line, chart_line, table_of, trend_column
 from ..sources._actions import ActionError, check_reset_position
 from ..ui._view import Action, Field, Link, View
 from ._partition_map import NAME_CELLS, names_of, partition_map
@@ -41,7 +41,7 @@ GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
     Column("members", "MEMBERS", 7, text=units.count, right=True, priority=1),
     Column("lag", "LAG", 9, text=units.count, right=True),
     Column("unread", "UNREAD", 7, text=units.count, right=True, priority=2, is_optional=True),
-    Column("trend", "TREND", 10, None, priority=3, grow=2, draw=draw_history),
+    trend_column("lag", 10, priority=3, grow=2),
     Column("generation", "GEN", 6, right=True, priority=2, is_optional=True),
     Column("type", "TYPE", 8, priority=3),
     Column("protocol_type", "PROTOCOL", 9, priority=6),
@@ -286,6 +286,7 @@ class GroupView(_OneGroup):
         yield _state_line(row, pen)
         if row.history is not None:
             yield chart_line("lag", row.history.values(), units.count(row.lag), pen)
+            yield axis_line(row.history, pen)
         yield from partition_map(row, pen)
         yield []
 

@@ -38,9 +38,9 @@ def _first_line(text: str) -> str:
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
     Column("time", "TIME", 12, text=units.clock),
     Column("level", "LEVEL", 8, priority=1, style=_style),
-    Column("logger", "LOGGER", 22, priority=2),
+    Column("logger", "LOGGER", 16, priority=2, grow=1),
     # The details have all of its lines.
-    Column("text", "MESSAGE", 20, text=_first_line, grow=1, style=_style, is_detail=False),
+    Column("text", "MESSAGE", 20, text=_first_line, grow=8, style=_style, is_detail=False),
     Column("number", "NUMBER", 0),
 )
 

@@ -41,6 +41,7 @@ CLUSTER: Final = (
     "leaderless",
     "groups",
 )
+LAG: Final = ("lag",)
 #: The minimum width for all blocks; narrower screens first show the most important figures.
 WIDE: Final = 110
 #: The figures of a narrow screen: of traffic, and of load.
@@ -127,8 +128,9 @@ def _narrow(model: Model, pen: Pen) -> Iterator[Line]:
         *figure_lines.request_queue(model, half),
         *figure_lines.gauges(model, NARROW_LOAD, half),
     ]
-    left = list(_block("Traffic", figure_lines.charts(model, NARROW_TRAFFIC, half), half))
-    right = list(_block("Load", [*load, *figure_lines.charts(model, ("lag",), half)], half))
+    left = list(_charts("Traffic", NARROW_TRAFFIC, model, half))
+    lag = figure_lines.charts(model, LAG, half)
+    right = list(_block("Load", [*load, *lag], half, figure_lines.span(model, LAG, half)))
     if left and right:
         yield from figure_lines.beside(left, right, half.width, _GAP)
     else:
@@ -148,9 +150,10 @@ def _busiest(model: Model, pen: Pen) -> Iterator[Line]:
 
 def _left(model: Model, pen: Pen) -> Iterator[Line]:
     height = 1 + sum(pen.height >= each for each in TALL)
-    yield from _block("Traffic", figure_lines.charts(model, TRAFFIC, pen, height), pen)
-    yield from _block("Connections", figure_lines.charts(model, CONNECTIONS, pen), pen)
-    yield from _block("Muted and staged", channels.strip(model, pen), pen)
+    yield from _charts("Traffic", TRAFFIC, model, pen, height)
+    yield from _charts("Connections", CONNECTIONS, model, pen)
+    span = figure_lines.span(model, channels.FIGURES, pen)
+    yield from _block("Muted and staged", channels.strip(model, pen), pen, span)
 
 
 def _right(model: Model, pen: Pen) -> Iterator[Line]:
@@ -162,16 +165,24 @@ def _right(model: Model, pen: Pen) -> Iterator[Line]:
     yield from _block("Loop and queues", gauges, pen)
     yield from _block("Resources", figure_lines.numbers(model, (*HELD, *STORED), pen), pen)
     cluster = [
-        *figure_lines.charts(model, ("lag",), pen),
+        *figure_lines.charts(model, LAG, pen),
         *figure_lines.numbers(model, CLUSTER, pen),
     ]
-    yield from _block("Cluster", cluster, pen)
+    yield from _block("Cluster", cluster, pen, figure_lines.span(model, LAG, pen))
 
 
-def _block(title: str, lines: Iterable[Line], pen: Pen) -> Iterator[Line]:
+def _charts(
+    title: str, names: Sequence[str], model: Model, pen: Pen, height: int = 1
+) -> Iterator[Line]:
+    lines = figure_lines.charts(model, names, pen, height)
+    yield from _block(title, lines, pen, figure_lines.span(model, names, pen))
+
+
+def _block(title: str, lines: Iterable[Line], pen: Pen, span: str = "") -> Iterator[Line]:
+    """Yield lines, if there are any, below their title and the time that charts cover."""
     found = list(lines)
     if found:
-        yield pen.rule(title)
+        yield pen.rule(title, span)
         yield from found
 
 

@@ -25,7 +25,7 @@ Key = tuple[str, int]
 PARTITIONS_MAX: Final = 1_000
 #: The widths of a member's name, of the step for which the group waits, and of the lag, in cells.
 NAME_CELLS: Final = 18
-_PHASE_CELLS: Final = 8
+_PHASE_CELLS: Final = 9
 _LAG_CELLS: Final = 8
 #: The number of characters of a member id that distinguishes members with one client id.
 _ID_CHARS: Final = 4
@@ -129,7 +129,7 @@ def names_of(members: Sequence[MemberRow]) -> Mapping[str, str]:
 def _heading(columns: _Columns, has_phase: bool, pen: Pen) -> Line:
     line = [pen.cell(" member", NAME_CELLS + 1, palette.DIM)]
     if has_phase:
-        line.append(pen.cell("phase", _PHASE_CELLS, palette.DIM))
+        line.append(pen.cell(" phase", _PHASE_CELLS, palette.DIM))
     line += [pen.cell("lag", _LAG_CELLS, palette.DIM, right=True), Segment("  ")]
     line += [pen.cell(topic, columns.width(topic), palette.DIM) for topic in columns.topics]
     return line
@@ -138,7 +138,7 @@ def _heading(columns: _Columns, has_phase: bool, pen: Pen) -> Line:
 def _beginning(name: str, phase: str | None, lag: int | None, pen: Pen) -> Line:
     line = [Segment(" "), pen.cell(name, NAME_CELLS, palette.BOLD)]
     if phase is not None:
-        line.append(pen.cell("" if phase == "stable" else phase, _PHASE_CELLS, palette.NOTE))
+        line.append(pen.cell("" if phase == "stable" else f" {phase}", _PHASE_CELLS, palette.NOTE))
     shown = "" if lag is None else units.count(lag)
     return [*line, pen.cell(shown, _LAG_CELLS, right=True), Segment("  ")]
 

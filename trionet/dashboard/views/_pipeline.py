@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
+from ..._util._text import counted
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
@@ -98,7 +99,7 @@ def _malformed(model: Model, pen: Pen) -> Iterable[Line]:
     """Say how many records of the results topic are no results, if any."""
     count = model.pipeline.malformed
     if count:
-        text = f" ! {count:,} malformed records, which are not shown"
+        text = f" ! {counted(count, 'malformed record')} not shown"
         yield [pen.text(text, palette.ALARM)]
 
 
@@ -137,11 +138,11 @@ class PipelineView(View):
         incidents = model.pipeline.incidents
         going_on = sum(row.state == "open" for row in incidents.values())
         if model.pipeline.topic is not None:
-            text = f" {model.pipeline.topic}: {len(model.pipeline.minutes)} minutes"
+            text = f" {model.pipeline.topic}: {counted(len(model.pipeline.minutes), 'minute')}"
             yield [pen.text(text, palette.DIM)]
         yield from _malformed(model, pen)
         if incidents:
-            text = f" ! {len(incidents)} incidents, {going_on} not over; press i"
+            text = f" ! {counted(len(incidents), 'incident')}, {going_on} not over; press i"
             yield [pen.text(text, palette.ALARM)]
 
     def table(self, model: Model) -> Table[MinuteRow]:

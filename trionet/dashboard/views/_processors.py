@@ -12,7 +12,7 @@ from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
 from ..drawing._graphs import meter
-from ..drawing._table import Column, Table, alarm_if, draw_history, table_of
+from ..drawing._table import Column, Table, alarm_if, axis_line, table_of, trend_column
 from ..ui._view import View
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..model._rows import ProcessorRow, TaskRow
 
 SHARES: Final = ("loop_idle", "processors_idle", "handlers_idle")
+#: The figures of the loop that have charts.
+CHARTS: Final = ("loop_idle", "loop_passes", "cpu")
 
 PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
     Column("id", "P", 3, right=True),
@@ -40,7 +42,7 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
     Column("response_rate", "RESP/S", 7, text=units.rate, right=True, priority=5),
     Column("bytes_received_rate", "IN/S", 8, text=units.size, right=True, priority=4),
     Column("bytes_sent_rate", "OUT/S", 8, text=units.size, right=True, priority=4),
-    Column("trend", "TREND", 10, None, priority=1, grow=3, draw=draw_history),
+    trend_column("request_rate", 10, priority=1, grow=3),
     Column("requests", "REQUESTS", 0, text=units.count),
     Column("responses", "RESPONSES", 0, text=units.count),
     Column("bytes_received", "IN", 0, text=units.size),
@@ -142,7 +144,10 @@ class TrioView(View):
     section: ClassVar[str | None] = "tasks"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
-        yield from figure_lines.charts(model, ("loop_idle", "loop_passes", "cpu"), pen)
+        yield from figure_lines.charts(model, CHARTS, pen)
+        passes = model.figures.history("loop_passes")
+        if len(passes):
+            yield axis_line(passes, pen)
         yield from figure_lines.numbers(
             model, ("loop_lag_p50", "loop_lag_p99", "loop_lag_max"), pen
         )

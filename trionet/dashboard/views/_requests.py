@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 from rich.style import Style
 
+from ..._util._text import counted
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
@@ -109,7 +110,7 @@ class RequestsView(View):
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         if model.requests_of == self.section_key and model.requests_skipped:
-            skipped = f" {model.requests_skipped:,} requests were skipped"
+            skipped = f" {counted(model.requests_skipped, 'request')} skipped"
             yield [pen.text(skipped, palette.NOTE)]
 
     def table(self, model: Model) -> Table[RequestRow]:

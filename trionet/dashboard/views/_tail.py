@@ -10,6 +10,7 @@ import attrs
 from rich.segment import Segment
 from rich.style import Style
 
+from ..._util._text import counted
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
@@ -120,7 +121,7 @@ class TailView(View):
         if model.tail.failure is not None:
             yield [pen.text(f" {model.tail.failure}", palette.ALARM)]
         elif model.tail_skipped:
-            skipped = f" {model.tail_skipped:,} records were skipped"
+            skipped = f" {counted(model.tail_skipped, 'record')} skipped"
             yield [pen.text(skipped, palette.NOTE)]
 
     def table(self, model: Model) -> Table[TailRow]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
+from ..._util._text import counted
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
-from ..drawing._table import UNREAD, Column, Table, alarm_if, draw_history, table_of
+from ..drawing._table import UNREAD, Column, Table, alarm_if, table_of, trend_column
 from ..ui._view import Action, Field, Link, View
 from ._cluster import ConfigsView
 from ._tail import TailView, produce_to
@@ -47,7 +48,7 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
     Column("records", "RECORDS", 9, text=units.count, right=True, priority=1),
     Column("rate", "REC/S", 8, text=units.rate, right=True),
     Column("bytes", "SIZE", 9, text=units.size, right=True, priority=2),
-    Column("trend", "TREND", 10, None, priority=4, grow=1, draw=draw_history),
+    trend_column("rate", 10, priority=4, grow=1),
     Column("is_internal", "INTERNAL", 0, text=units.yes),
     Column("id", "ID", 0),
 )
@@ -262,8 +263,10 @@ class TopicView(View):
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.topics.get(self.title)
         if row is not None:
-            text = f" {units.count(row.records)} records  {units.size(row.bytes)}"
-            text += f"  {units.rate(row.rate)} records/s  id {row.id}"
+            records = "" if row.records is None else f"{counted(row.records, 'record')}  "
+            text = (
+                f" {records}{units.size(row.bytes)}  {units.rate(row.rate)} records/s  id {row.id}"
+            )
             yield [pen.text(text, palette.DIM)]
 
     def table(self, model: Model) -> Table[PartitionRow]:
