@@ -10,10 +10,10 @@ from functools import partial
 
 import pytest
 import trio
+from rich.segment import Segment
 
 from support.calls import create_topic
 from support.client import connect
-from support.dashboard_model import busy_model
 from support.ports import free_ports
 from trionet import open_broker, open_producer, testing
 from trionet.dashboard import _once as once
@@ -25,12 +25,13 @@ from trionet.dashboard._once import (
     roll,
     whole_view,
 )
-from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs, Pen
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs, Line, Pen
 from trionet.dashboard.model._figures import FIGURES
+from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources._open_source import open_remote, watch_broker
 from trionet.dashboard.sources._source import Source
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.ui._view_state import ViewState
-from trionet.dashboard.views import all_views
 
 pytestmark = pytest.mark.slow
 
@@ -66,11 +67,15 @@ async def test_rates_are_known_because_it_looks_twice() -> None:
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 async def test_lines_that_are_cut_end_with_a_mark(glyphs: Glyphs) -> None:
-    place = ViewState(next(view for view in all_views() if view.name == "apis"))
+    class Long(View):
+        name = title = help = "long"
 
-    legend, *_ = whole_view(place, busy_model(), Pen(40, 40, glyphs))
+        def lines(self, model: Model, pen: Pen) -> list[Line]:
+            return [[Segment("word " * 10)]]
 
-    assert "".join(segment.text for segment in legend).endswith(glyphs.ellipsis)
+    [line] = whole_view(ViewState(Long()), Model(), Pen(40, 40, glyphs))
+
+    assert "".join(segment.text for segment in line).endswith(f"word{glyphs.ellipsis}")
 
 
 async def test_lines_are_no_table() -> None:

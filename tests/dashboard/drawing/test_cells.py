@@ -87,6 +87,17 @@ def text(line: Line) -> str:
     return "".join(segment.text for segment in line)
 
 
+def test_phrases_are_on_as_many_lines_as_they_need() -> None:
+    pen = Pen(20, 24, UNICODE)
+
+    lines = pen.phrases(["Stable", "2 members", "lag 7", "unread 12", "\x1b[2J"])
+
+    assert [" Stable  2 members", " lag 7  unread 12", " \\u001b[2J"] == [
+        text(line) for line in lines
+    ]
+    assert [] == pen.phrases([])
+
+
 def test_a_heading_has_an_aside_where_it_fits() -> None:
     assert "── Load ───── last 40 s ──" == text(Pen(26, 24, UNICODE).rule("Load", "last 40 s"))
     assert "── Load ─ last 40 s ──" == text(Pen(22, 24, UNICODE).rule("Load", "last 40 s"))

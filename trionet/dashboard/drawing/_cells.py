@@ -261,6 +261,21 @@ class Pen:
         lines = wrapped(text, self.width - 2, self.glyphs)
         return [[Segment(f" {line}", style)] for line in lines]
 
+    def phrases(self, phrases: Iterable[str], style: Style = palette.DIM) -> list[Line]:
+        """Draw short texts after each other, on as many lines as they need, without cutting any.
+
+        Only one that is wider than the screen is cut.
+        """
+        lines: list[str] = []
+        for phrase in phrases:
+            shown = sanitized(phrase, self.glyphs)
+            longer = f"{lines[-1]}  {shown}" if lines else shown
+            if lines and cell_len(longer) < self.width:
+                lines[-1] = longer
+            else:
+                lines.append(shown)
+        return [[Segment(f" {line}", style)] for line in lines]
+
     def rule(self, title: str, aside: str = "") -> Line:
         """Draw a sanitized heading, followed by a rule up to the right edge of the screen.
 

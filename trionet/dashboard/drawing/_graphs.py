@@ -223,9 +223,10 @@ def _part(index: int, cells: int, pen: Pen) -> Segment:
 def legend(names: Sequence[str], pen: Pen) -> Line:
     """Return a line that explains the parts of a stacked bar."""
     line: Line = [Segment(" ")]
+    is_wide = 1 + sum(len(name) + 5 for name in names) <= pen.width
     for index, name in enumerate(names):
         if pen.glyphs.is_fine:
             line += [Segment(f" {name} ", palette.LABELS[index]), Segment(" ")]
         else:
-            line += [_part(index, 2, pen), Segment(f" {name}  ")]
+            line += [_part(index, 2, pen), Segment(f" {name}  " if is_wide else f" {name} ")]
     return line

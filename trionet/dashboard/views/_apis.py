@@ -30,6 +30,7 @@ from ..drawing._table import (
     axis_line,
     chart_cells,
     chart_line,
+    layout,
     table_of,
     trend_column,
 )
@@ -103,6 +104,12 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
 )
 
 
+def phases_legend(columns: Sequence[Column[ApiRow]], pen: Pen) -> list[Line]:
+    """Return what the colours of the phases mean, if there is room for the column with them."""
+    has_phases = any(column.draw is phase_bar for column, _ in layout(columns, pen.width))
+    return [legend(PHASE_NAMES, pen)] if has_phases else []
+
+
 class ApisView(View):
     """A table of all APIs, sorted by request rate."""
 
@@ -129,7 +136,7 @@ class ApisView(View):
     opens = "API"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
-        return [legend(PHASE_NAMES, pen)] if model.apis.missing is None else []
+        return phases_legend(API_COLUMNS, pen) if model.apis.missing is None else []
 
     def table(self, model: Model) -> Table[ApiRow]:
         return table_of(model.apis, API_COLUMNS, "name", sort="rate", descending=True)

@@ -131,7 +131,7 @@ class ConnectionView(RequestsView):
         row = model.connections.get(self._row.number)
         if row is None:
             yield from closed_lines(model, self._row, pen)
-        yield _state_line(row or self._row, pen)
+        yield from _state_lines(row or self._row, pen)
         yield from super().summary(model, pen)
 
 
@@ -165,7 +165,7 @@ def closed_lines(model: Model, row: ConnectionRow, pen: Pen) -> Iterator[Line]:
     yield [pen.text(f" Closed{why}. The last known details:", palette.NOTE)]
 
 
-def _state_line(row: ConnectionRow, pen: Pen) -> Line:
+def _state_lines(row: ConnectionRow, pen: Pen) -> list[Line]:
     parts = [
         row.client_id or "no client id",
         _software(row) or "",
@@ -177,7 +177,7 @@ def _state_line(row: ConnectionRow, pen: Pen) -> Line:
         row.phase or "",
         f"staged {row.staged}" if row.staged else "",
     ]
-    return [pen.text(f" {'  '.join(filter(None, parts))}", palette.DIM)]
+    return pen.phrases(filter(None, parts))
 
 
 def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:
@@ -253,11 +253,7 @@ class CloseReasonsView(View):
         most = max((row.count for row in rows), default=0)
         width = max(0, pen.width - _REASON_CELLS - 2 * _NUMBER_CELLS - 4)
         if rows:
-            yield [
-                pen.label(" since the start", _REASON_CELLS, palette.DIM),
-                pen.cell("closed", _NUMBER_CELLS, palette.DIM, right=True),
-                pen.cell("now", _NUMBER_CELLS, palette.DIM, right=True),
-            ]
+            yield pen.rule("Closed since the start, and now")
         for row in rows[: max(1, pen.height // 3)]:
             yield [
                 pen.label(f" {row.reason}", _REASON_CELLS, palette.BOLD),

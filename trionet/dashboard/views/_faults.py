@@ -233,11 +233,11 @@ class FaultsView(View):
 
 
 REQUEST_COLUMNS: Final[tuple[Column[FaultedRow], ...]] = (
-    Column("time", "TIME", 12, text=units.clock),
-    Column("api", "REQUEST", 16),
+    Column("time", "TIME", 12, text=units.clock, priority=2),
+    Column("api", "REQUEST", 16, grow=1),
     Column("client_id", "CLIENT ID", 14, grow=1),
     Column("errors", "RESPONSE", 20, lambda row: ", ".join(row.errors) or None, priority=1),
-    Column("reaction", "WHAT THE CLIENT DID NEXT", 30, grow=4),
+    Column("reaction", "WHAT THE CLIENT DID NEXT", 24, grow=4),
     Column("connection", "CONNECTION", 0),
 )
 

@@ -223,7 +223,7 @@ class _OneGroup(View):
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.groups.get(self._group)
-        return () if row is None else [_state_line(row, pen)]
+        return () if row is None else _state_lines(row, pen)
 
     def _table(
         self,
@@ -283,7 +283,7 @@ class GroupView(_OneGroup):
         row = model.groups.get(self._group)
         if row is None:
             return
-        yield _state_line(row, pen)
+        yield from _state_lines(row, pen)
         if row.history is not None:
             yield chart_line("lag", row.history.values(), units.count(row.lag), pen)
             yield axis_line(row.history, pen)
@@ -320,7 +320,7 @@ class MembersView(_OneGroup):
         return self._table(model, lambda row: row.detail, _member_columns, "id")
 
 
-def _state_line(row: GroupRow, pen: Pen) -> Line:
+def _state_lines(row: GroupRow, pen: Pen) -> list[Line]:
     parts = [row.state, f"lag {units.count(row.lag)}"]
     if row.members is not None:
         parts.insert(1, counted(row.members, "member"))
@@ -332,4 +332,4 @@ def _state_line(row: GroupRow, pen: Pen) -> Line:
         parts.append(f"for {units.duration(row.state_seconds)}")
     if row.assignor:
         parts.append(row.assignor)
-    return [pen.text(f" {'  '.join(parts)}", palette.DIM)]
+    return pen.phrases(parts)

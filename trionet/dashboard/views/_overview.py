@@ -15,12 +15,11 @@ import attrs
 from ..drawing import _figure_lines as figure_lines
 from ..drawing import _palette as palette
 from ..drawing._cells import Line, Pen
-from ..drawing._graphs import legend
 from ..drawing._table import Column, Table, heading_line, layout, row_line
 from ..model._section import Section
 from ..ui._view import View
 from . import _channels as channels
-from ._apis import API_COLUMNS, PHASE_NAMES
+from ._apis import API_COLUMNS, phases_legend
 from ._groups import GROUP_COLUMNS, GroupsView
 from ._topics import TOPIC_COLUMNS, TopicsView
 
@@ -192,8 +191,9 @@ def _apis(model: Model, pen: Pen) -> Iterator[Line]:
         yield from pen.sentences(model.apis.missing, palette.NOTE)
         return
     rows = sorted(model.apis.values(), key=lambda row: row.rate or 0, reverse=True)
-    yield legend(PHASE_NAMES, pen)
-    yield from _table(_named(API_COLUMNS, _COLUMNS), rows, "rate", pen)
+    columns = _named(API_COLUMNS, _COLUMNS)
+    yield from phases_legend(columns, pen)
+    yield from _table(columns, rows, "rate", pen)
 
 
 def _named(columns: Sequence[Column[Any]], names: Sequence[str]) -> Sequence[Column[Any]]:

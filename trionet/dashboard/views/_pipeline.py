@@ -28,6 +28,11 @@ def _us(value: float) -> str:
     return units.duration(value / 1e6)
 
 
+def _amount(value: float) -> str:
+    """Format a value of any measure, in at most eight characters."""
+    return f"{value:.2f}" if abs(value) < 999.995 else units.count(value)
+
+
 MINUTE_COLUMNS: Final[tuple[Column[MinuteRow], ...]] = (
     Column("window", "MINUTE", 6, text=_time),
     Column("requests", "REQUESTS", 9, text=units.count, right=True, grow=1),
@@ -66,16 +71,16 @@ TALKER_COLUMNS: Final[tuple[Column[TalkerRow], ...]] = (
 )
 INCIDENT_COLUMNS: Final[tuple[Column[IncidentRow], ...]] = (
     Column("start", "START", 6, text=_time),
-    Column("end", "END", 6, text=_time),
+    Column("end", "END", 6, text=_time, priority=3),
     Column("state", "! STATE", 7, style=lambda row: palette.ALARM if row.state == "open" else None),
-    Column("measure", "MEASURE", 14, grow=1),
-    Column("phase", "PHASE", 14, priority=1),
-    Column("api", "API", 16),
-    Column("client_id", "CLIENT ID", 14, grow=2),
+    Column("measure", "MEASURE", 12, grow=1),
+    Column("phase", "PHASE", 14, priority=2),
+    Column("api", "API", 12, grow=1),
+    Column("client_id", "CLIENT ID", 12, priority=1, grow=2),
     Column("listener", "LISTENER", 10, priority=2),
     Column("reason", "CLOSED", 14, priority=2),
-    Column("value", "WORST", 10, text="{:,.2f}".format, right=True),
-    Column("expected", "USUAL", 10, text="{:,.2f}".format, right=True),
+    Column("value", "WORST", 8, text=_amount, right=True),
+    Column("expected", "USUAL", 8, text=_amount, right=True),
     Column("worst", "AT", 6, text=_time, priority=3),
     Column("anomalies", "ANOMALIES", 9, text=units.count, right=True, priority=4),
     Column("score", "SCORE", 0, text="{:.1f}".format),
@@ -84,12 +89,12 @@ INCIDENT_COLUMNS: Final[tuple[Column[IncidentRow], ...]] = (
 ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
     Column("window", "MINUTE", 6, text=_time),
     Column("score", "! SCORE", 7, text="{:.1f}".format, right=True, style=lambda _: palette.ALARM),
-    Column("api", "API", 16),
-    Column("client_id", "CLIENT ID", 14, grow=2),
-    Column("measure", "MEASURE", 14, grow=1),
-    Column("value", "VALUE", 10, text="{:,.2f}".format, right=True),
-    Column("expected", "USUAL", 10, text="{:,.2f}".format, right=True),
-    Column("spread", "SPREAD", 9, text="{:,.2f}".format, right=True, priority=2),
+    Column("api", "API", 12, grow=1),
+    Column("client_id", "CLIENT ID", 12, priority=1, grow=2),
+    Column("measure", "MEASURE", 12, grow=1),
+    Column("value", "VALUE", 8, text=_amount, right=True),
+    Column("expected", "USUAL", 8, text=_amount, right=True),
+    Column("spread", "SPREAD", 8, text=_amount, right=True, priority=2),
     Column("listener", "LISTENER", 10, priority=3),
     Column("minutes", "OF MIN", 6, right=True, priority=4),
 )

@@ -263,11 +263,9 @@ class TopicView(View):
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.topics.get(self.title)
         if row is not None:
-            records = "" if row.records is None else f"{counted(row.records, 'record')}  "
-            text = (
-                f" {records}{units.size(row.bytes)}  {units.rate(row.rate)} records/s  id {row.id}"
-            )
-            yield [pen.text(text, palette.DIM)]
+            records = [] if row.records is None else [counted(row.records, "record")]
+            rate = f"{units.rate(row.rate)} records/s"
+            yield from pen.phrases([*records, units.size(row.bytes), rate, f"id {row.id}"])
 
     def table(self, model: Model) -> Table[PartitionRow]:
         rows = [row for row in model.partitions.values() if row.topic == self.title]

@@ -132,7 +132,7 @@ class TransactionView(View):
             parts.append(f"timeout {units.duration(row.timeout_seconds)}")
         if row.coordinator is not None:
             parts.append(f"coordinator {row.coordinator}")
-        yield [pen.text(f" {'  '.join(parts)}", palette.DIM)]
+        yield from pen.phrases(parts)
         if row.hangs is not None:
             yield [pen.text(f" hangs: {row.hangs}", palette.ALARM)]
 
