@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from demo.analysis import Analysis
@@ -42,6 +44,16 @@ def test_it_has_every_route_of_the_newest_window_the_worst_first() -> None:
     assert "Spark: is starting" in text
     assert "! 90 min" in text
     assert "! 12 min" not in text
+
+
+@pytest.mark.parametrize("size", [(100, 30), (120, 40), (200, 60)], ids=str)
+def test_the_details_of_a_route_have_whole_names_beside_their_values(size: tuple[int, int]) -> None:
+    page = shown(some(), *size)
+    page.ui.shows_details = True
+    page.press("j")
+
+    assert re.search(r" bad weather departed +0\b", page.text)
+    assert re.search(r" arrival delay mean +-\d min\b", page.text)
 
 
 def test_a_carrier_is_found_and_another_order_chosen() -> None:
