@@ -121,10 +121,10 @@ def _details(state: ViewState, row: Any, model: Model, pen: Pen) -> list[Line]:
     table = state.table
     assert table is not None
     fields = [each for each in table.columns if each.value is not None and each.is_detail]
-    names = _name_cells(fields[1:])
     title = fields[0].shown(row)
     if cell_len(pen.text(title).text) <= pen.width - RULE_CELLS:
         del fields[0]  # otherwise its end is only there
+    names = _name_cells(fields)
     lines = [pen.rule(title), *_fields(fields, row, names, pen)]
     of = _charted(table)
     if of is not None and row.history and len(lines) + GRAPH_LINES + 2 < pen.height:

@@ -151,11 +151,11 @@ def _amount(name: str, row: QuotaRow) -> str:
 QUOTA_COLUMNS: Final[tuple[Column[QuotaRow], ...]] = (
     Column("entity", "ENTITY", 16, grow=2),
     Column("key", "QUOTA", 20, grow=2),
-    Column("limit", "LIMIT", 9, right=True, text_of=partial(_amount, "limit")),
+    Column("limit", "LIMIT", 10, right=True, text_of=partial(_amount, "limit")),
     Column(
         "value",
         "NOW",
-        9,
+        10,
         right=True,
         style=_style,
         is_optional=True,

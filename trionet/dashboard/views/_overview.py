@@ -205,8 +205,8 @@ def _table(
 ) -> Iterator[Line]:
     """Draw rows that are sorted by a column, the largest first."""
     table = Table(columns, rows, lambda row: row)
-    shown = layout(columns, pen.width)
-    yield heading_line(shown, pen, sort, descending=True)
+    shown = layout(columns, pen.width, rows, sort=sort)
+    yield heading_line(shown, pen, sort, descending=True, rows=rows)
     for row in rows:
         yield row_line(table, shown, row, pen, is_selected=False)
 
@@ -215,8 +215,7 @@ def _of_cluster(model: Model, pen: Pen) -> Iterator[Line]:
     """Yield what every cluster reports, with as many topics and groups as there is room for."""
     half = attrs.evolve(pen, width=(pen.width - _GAP) // 2) if pen.width >= WIDE else pen
     height = 1 + sum(pen.height >= each for each in TALL)
-    charts = figure_lines.charts(model, RECORDS, half, height)
-    records = list(_block("Records and lag", charts, half))
+    records = list(_charts("Records and lag", RECORDS, model, half, height))
     cluster = list(_block("Cluster", figure_lines.numbers(model, CLUSTER, half), half))
     above = [*records, *cluster]
     if half is not pen:
