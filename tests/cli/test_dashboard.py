@@ -34,7 +34,9 @@ DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
         (["--interval", "1", "--view", "topics"], "--view has no effect on --interval"),
         (["--interval", "1", "--filter", "a"], "--filter has no effect on --interval"),
         (["--interval", "1", "--size", "80x24"], "--size has no effect on --interval"),
+        (["--interval", "1", "--refresh", "5"], "--refresh has no effect on --interval"),
         (["--format", "csv", "--size", "80x24"], "--size has no effect on --format csv"),
+        (["--once", "--refresh", "5"], "--refresh has no effect on a view that is printed once"),
         (["a:1", "-b", "b:1", "--once"], "a:1 and --brokers b:1: give one of them"),
         (
             ["--once", "--size", "0x10"],

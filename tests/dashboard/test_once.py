@@ -80,7 +80,9 @@ async def test_lines_that_are_cut_end_with_a_mark(glyphs: Glyphs) -> None:
 
 async def test_lines_are_no_table() -> None:
     async with watched() as source:
-        with pytest.raises(NotATableError, match="overview"):
+        with pytest.raises(NotATableError, match="--filter: the view overview has no rows"):
+            await render_once(source, OnceOptions(filter="orders"))
+        with pytest.raises(NotATableError, match="--format json: the view overview has no table"):
             await render_once(source, OnceOptions(form="json"))
 
 

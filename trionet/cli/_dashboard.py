@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 THEMES: Final = ("auto", "dark", "light")
 DEFAULT_VIEW: Final = "overview"
+DEFAULT_REFRESH_SECONDS: Final = 1.0
 FORMATS: Final = ("text", "json", "csv", "svg", "html")
 _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
 
@@ -81,9 +82,8 @@ def add_arguments(parser: ArgumentParser) -> None:
             ),
             option(
                 "--refresh SECONDS",
-                "refresh interval, 0.2 to 60 (default: 1)",
+                f"refresh interval, 0.2 to 60 (default: {DEFAULT_REFRESH_SECONDS:g})",
                 type=float,
-                default=1.0,
             ),
             flag("--ascii", "no Unicode", default=None),
             flag("--no-color", "no colors, as with NO_COLOR"),
@@ -150,7 +150,7 @@ def _check(arguments: Namespace) -> None:
             f"--view {arguments.view}: unknown view{near}; choose from {', '.join(names)}"
         )
     least, most = REFRESH_SECONDS[0], REFRESH_SECONDS[-1]
-    if not least <= arguments.refresh <= most:
+    if arguments.refresh is not None and not least <= arguments.refresh <= most:
         raise ConfigError(f"--refresh {arguments.refresh:g}: must be {least:g} to {most:g} seconds")
     if arguments.interval is None:
         if arguments.count is not None:
@@ -177,13 +177,13 @@ def _check(arguments: Namespace) -> None:
 def _check_form(arguments: Namespace, *, is_once: bool) -> None:
     """Reject options that the screen, a view printed once, or lines of figures would ignore."""
     if arguments.interval is not None:
-        form, ignored = "--interval", ["view", "filter", "size"]
+        form, ignored = "--interval", ["view", "filter", "size", "refresh"]
     elif not is_once:
         form, ignored = "the screen", ["filter", "size"]
     elif arguments.format in {"json", "csv"}:
-        form, ignored = f"--format {arguments.format}", ["size"]
+        form, ignored = f"--format {arguments.format}", ["size", "refresh"]
     else:
-        return
+        form, ignored = "a view that is printed once", ["refresh"]
     for name in ignored:
         if getattr(arguments, name) is not None:
             raise ConfigError(f"--{name} has no effect on {form}")
@@ -245,7 +245,7 @@ async def _show(arguments: Namespace) -> int:
 
     settings = DashboardSettings(
         view=arguments.view or DEFAULT_VIEW,
-        refresh_seconds=arguments.refresh,
+        refresh_seconds=arguments.refresh or DEFAULT_REFRESH_SECONDS,
         color=False if arguments.no_color else None,
         ascii=arguments.ascii,
         mouse=arguments.mouse,
@@ -297,7 +297,7 @@ async def _look(arguments: Namespace) -> int:
         async with open_source(arguments) as source:
             text = await render_once(source, _once_options(arguments))
     except NotATableError as error:
-        raise ConfigError(f"--format {arguments.format}: {error}") from error
+        raise ConfigError(str(error)) from error
     except UnreachableError:
         release_log(discard=True)  # it says the same
         raise

@@ -74,7 +74,7 @@ class UnreachableError(NoDataError):
 
 
 class NotATableError(Exception):
-    """Raised when JSON or CSV is requested for a view without a table."""
+    """Raised when a filter, JSON or CSV is requested for a view without a table."""
 
 
 @attrs.frozen
@@ -117,7 +117,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
         options: the view and the format.
 
     Raises:
-        NotATableError: JSON or CSV was requested for a view without a table.
+        NotATableError: a filter, JSON or CSV was requested for a view without a table.
         UnreachableError: no broker can be reached.
         NoDataError: nothing could be read, or only a part of the pipeline's results, or the source
             does not have the view's data.
@@ -134,6 +134,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
         raise NoDataError(_why_no_data(source, model, ui.current.view))
     ui.current.filter = options.filter
     ui.current.update_fully(model)
+    if ui.current.table is None and options.filter:
+        raise NotATableError(f"--filter: the view {options.view} has no rows")
     if ui.current.table is not None and ui.current.table.missing is not None:
         raise NoDataError(ui.current.table.missing)
     form, width, height, glyphs = options.form, options.width, options.height, options.glyphs
@@ -144,7 +146,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
         return as_text(Frame(width, whole_view(ui.current, model, pen)))
     if ui.current.table is None:
         raise NotATableError(
-            f"the view {options.view} has no table; use --interval to print its figures"
+            f"--format {form}: the view {options.view} has no table; use --interval to print its"
+            " figures"
         )
     if form == "csv":
         return as_csv(ui.current.table, ui.current.rows, is_terminal=options.is_terminal)
