@@ -117,6 +117,7 @@ def test_a_failure_is_known_although_the_reader_of_the_results_has_exited(
         ["decode"],
         ["broker", "--add-scram", "alice", "--data", "."],
         ["topics", "trim", "--from-file", "-"],
+        ["configs", "users", "set", "alice"],
     ],
 )
 def test_a_closed_standard_input_is_said_to_be_closed(

@@ -14,6 +14,7 @@ from ..arguments._parser import Subcommands, argument, option
 from ..clients._admin import ADMIN_ARGUMENTS, run_with_admin, with_admin
 from ..clients._connection import first_line_of
 from ..terminal._output import YES, Table, confirmed, write_results
+from ..terminal._streams import check_input
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
@@ -95,12 +96,13 @@ def _password(arguments: Namespace) -> str:
     try:
         if arguments.password_file is not None:
             return first_line_of(arguments.password_file).rstrip("\r\n")
-        if sys.stdin is not None and sys.stdin.isatty():
+        check_input()
+        if sys.stdin.isatty():
             first = getpass.getpass(f"password of {arguments.user}: ")
             if getpass.getpass("repeat password: ") != first:
                 raise ConfigError("the passwords do not match; nothing was changed")
             return first
-        return "" if sys.stdin is None else sys.stdin.readline().rstrip("\r\n")
+        return sys.stdin.readline().rstrip("\r\n")
     except OSError as error:
         name = arguments.password_file or "standard input"
         raise ConfigError(f"cannot read {name}: {error.strerror}") from error
