@@ -12,7 +12,7 @@ from typing import Final
 
 TIME_FORMS: Final = (
     "2026-03-01, 2026-03-01T12:30 (UTC unless it has a zone), 90s, 15m, 2h or 7d (ago), now, or "
-    "since the epoch seconds (10 digits) or milliseconds (13 digits)"
+    "seconds (10 digits) or milliseconds (13 digits) since the epoch"
 )
 
 _MILLISECONDS: Final = {
