@@ -151,8 +151,11 @@ def test_members_whose_client_ids_begin_alike_are_told_apart() -> None:
     ]
 
 
-def test_partitions_are_found_by_the_member_and_client_id_of_their_owner(model: Model) -> None:
-    for words in ("m-1", "reader"):
+def test_partitions_are_found_by_all_that_may_name_their_owner(model: Model) -> None:
+    group = model.groups["billing"]
+    static = attrs.evolve(MEMBER, instance_id="till-3")
+    model.update_groups({"billing": attrs.evolve(group, detail=(static,))}, 1.0)
+    for words in ("m-1", "reader", "till-3"):
         shown = Shown(model, "groups")
         shown.press("enter", "/", *words, "enter")
         assert "billing  2" in shown.text

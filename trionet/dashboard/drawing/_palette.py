@@ -59,14 +59,14 @@ RULE: Final = Style(dim=True, color=SKY_BLUE)
 
 
 def _on_bar(style: Style, role: Style) -> Style:
-    """Return a style for what a role is in the selected row, equal to no other."""
+    """Return the style of a role in the selected row, which equals no other style."""
     return style + Style(meta={"on_bar": str(role)})
 
 
-#: What texts with a colour are in the selected row; all others are :data:`CURSOR`. Without 24-bit
-#: colour these are, too: colours that are reversed for some words of a line are hard to read.
+#: The styles of coloured texts in the selected row; all others have :data:`CURSOR`. Without 24-bit
+#: colour these look like it, too: reversed colours of some words of a line are hard to read.
 TEXTS_ON_BAR: Final = {role: _on_bar(CURSOR, role) for role in (GOOD, NOTE, ALARM)}
-#: What charts are in the selected row. They are never reversed, or their bars would be the gaps.
+#: The styles of charts in the selected row. They are never reversed, or bars would be gaps.
 CHARTS_ON_BAR: Final = {
     role: _on_bar(role, role) for role in (CHART, RULE, GOOD, NOTE, ALARM, *PARTS, *RAMP)
 }

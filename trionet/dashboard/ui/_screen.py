@@ -376,7 +376,7 @@ def _table_lines(ui: Ui, table: Table[Any], row: int, pen: Pen) -> list[Line]:
 
 
 def no_rows(state: ViewState, pen: Pen) -> list[Line]:
-    """Draw what is said in place of rows."""
+    """Draw the text in place of rows."""
     if state.is_updating:
         return pen.sentences(f"Searching for {state.filter!r} ...", palette.NOTE)
     text = f"No row matches {state.filter!r}." if state.filter else state.view.empty

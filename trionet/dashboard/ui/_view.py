@@ -120,7 +120,7 @@ class View:
         title: the heading.
         help: the text for the help page, a few sentences.
         terms: what the titles of columns mean, for the help page, where they do not say it.
-        empty: what is said in place of rows while there are none, with what makes some come.
+        empty: the text in place of rows while there are none, which says how to get some.
         opens: what ``enter`` opens, in a word or two, for the hints; empty if it opens nothing.
         section: the section of the model that sources read only while the view is shown; None for
             data that is always read.

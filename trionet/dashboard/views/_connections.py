@@ -97,8 +97,8 @@ class ConnectionsView(View):
         "TLS": "version of TLS",
     }
     empty = (
-        "No connections: no client has connected to this broker. One is trionet produce TOPIC; "
-        "-b sets the address."
+        "No connections: no client is connected to this broker. trionet produce TOPIC is one; -b "
+        "sets the address."
     )
     opens = "requests"
     section: ClassVar[str | None] = "connections"
@@ -244,7 +244,8 @@ class CloseReasonsView(View):
         "IN OUT": "bytes received and sent in that time",
     }
     empty = (
-        "No connection was closed yet. Each one comes here when its client or the broker ends it."
+        "No connection has been closed yet. Each is listed here once its client or the broker "
+        "closes it."
     )
     section: ClassVar[str | None] = "closed"
 
@@ -298,7 +299,7 @@ class FetchSessionsView(View):
         "NAMED BY": "whether topics are named by ids or by names",
     }
     empty = (
-        "No fetch sessions yet. A consumer begins one with its first fetch: trionet consume TOPIC."
+        "No fetch sessions yet. A consumer starts one with its first fetch: trionet consume TOPIC."
     )
     section: ClassVar[str | None] = "fetch_sessions"
 

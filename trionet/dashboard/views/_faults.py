@@ -212,8 +212,8 @@ class FaultsView(View):
         "LAST REACTION": "what the client of the last one did next",
     }
     empty = (
-        "No faults yet. I injects one, such as delay 100ms Fetch; those that a test injects come "
-        "here, too."
+        "No faults yet. I injects one, such as delay 100ms Fetch; those that a test injects are "
+        "listed here, too."
     )
     opens = "requests"
     section: ClassVar[str | None] = "faults"
@@ -255,7 +255,7 @@ class FaultView(View):
         "clients did next: which request came first, whether the request was retried, on the same "
         "connection or after a reconnect, and with which result."
     )
-    empty = "No request has met this fault yet. A client has to send one of those that it is for."
+    empty = "No request has met this fault yet. It is for the next ones of the kinds it names."
     section: ClassVar[str | None] = "faults"
 
     def __init__(self, row: FaultRow) -> None:

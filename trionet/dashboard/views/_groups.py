@@ -107,7 +107,7 @@ class GroupsView(View):
         "AT": "id of the broker that coordinates it",
     }
     empty = (
-        "No groups yet. A group begins with its first member: trionet consume TOPIC -g GROUP, or "
+        "No groups yet. A first member creates a group: trionet consume TOPIC -g GROUP, or "
         "any consumer with a group.id."
     )
     opens = "group"
@@ -136,10 +136,15 @@ def _number(name: str, title: str, width: int, priority: int = 0) -> Column[LagR
     )
 
 
+def _of_member(name: str, title: str, members: Sequence[MemberRow]) -> Column[LagRow]:
+    """Return a column beside the table, by which a filter finds the partitions of a member."""
+    values: Mapping[str | None, str | None] = {each.id: getattr(each, name) for each in members}
+    return Column(name, title, 0, lambda row: values.get(row.member), is_searched=True)
+
+
 def _lag_columns(members: Sequence[MemberRow]) -> tuple[Column[LagRow], ...]:
-    """Return the columns of partitions, with members called as in the map."""
+    """Return the columns of partitions, with members named as in the map."""
     names = names_of(members)
-    clients = {member.id: member.client_id for member in members}
 
     def draw_member(row: LagRow, width: int, pen: Pen) -> Line:
         return [pen.cell("" if row.member is None else names.get(row.member, row.member), width)]
@@ -153,13 +158,8 @@ def _lag_columns(members: Sequence[MemberRow]) -> tuple[Column[LagRow], ...]:
         _number("lag", "LAG", 9),
         _number("unread", "UNREAD", 7, priority=2),
         Column("member", "MEMBER", NAME_CELLS, priority=1, grow=1, draw=draw_member),
-        Column(
-            "client_id",
-            "CLIENT ID",
-            0,
-            lambda row: None if row.member is None else clients.get(row.member),
-            is_searched=True,
-        ),
+        _of_member("client_id", "CLIENT ID", members),
+        _of_member("instance_id", "INSTANCE", members),
         _number("start", "FIRST", 12, priority=3),
         Column(
             "metadata",
@@ -181,7 +181,7 @@ def _assigned(row: MemberRow) -> str:
 
 
 def _member_columns(members: Sequence[MemberRow]) -> tuple[Column[MemberRow], ...]:
-    """Return the columns of members, which are called as in the map."""
+    """Return the columns of members, which are named as in the map."""
     names = names_of(members)
 
     def draw_name(row: MemberRow, width: int, pen: Pen) -> Line:
@@ -252,8 +252,8 @@ class GroupView(_OneGroup):
     name = "group"
     help = (
         "Above, a line for each member with its partitions; those that have just moved to it are "
-        "marked with +, and dots stand for partitions of others. A member is called by its "
-        "instance id or client id; where several have the same, the last characters of the member "
+        "marked with +, and dots stand for partitions of others. A member is named by its "
+        "instance id or client id; if several have the same, the last characters of the member "
         "id follow. LAG is unknown without a committed offset. Only a trionet broker reports "
         "positions, as far as it knows them: clients of several groups that have one client id "
         "cannot be distinguished, and a client without fetch sessions, such as librdkafka, only "
@@ -271,7 +271,7 @@ class GroupView(_OneGroup):
     }
     empty = (
         "No partitions yet: the group has committed no offsets, and no member has partitions. A "
-        "member gets some when a topic that it reads exists."
+        "member is assigned some once a topic that it subscribes to exists."
     )
 
     def __init__(self, group: str) -> None:
@@ -299,7 +299,7 @@ class MembersView(_OneGroup):
 
     name = "members"
     help = (
-        "The members of the group, called as in its map. Only a trionet broker reports PHASE, "
+        "The members of the group, named as in its map. Only a trionet broker reports PHASE, "
         "EXPIRES and LEADER."
     )
     terms: ClassVar[Mapping[str, str]] = {

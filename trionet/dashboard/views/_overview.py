@@ -242,7 +242,7 @@ class _Ranking:
 
     Attributes:
         title: the heading above it.
-        empty: what is said if there are no rows.
+        empty: the text if there are no rows.
         columns: the columns.
         sort: the name of the column whose largest values are first.
     """

@@ -210,7 +210,7 @@ class TalkersView(View):
         "RANK": "1 for the largest",
         "PRINCIPAL": "the authenticated user, such as User:alice",
     }
-    empty = "No talkers yet. They come with the first minute that trionet pipeline run writes."
+    empty = "No talkers yet. They appear with the first minute that trionet pipeline run writes."
     section: ClassVar[str | None] = "pipeline"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:

@@ -45,7 +45,7 @@ def _alarm(_: RequestRow) -> Style:
 
 #: The text shown until the first request.
 NONE_YET: Final = (
-    "No request has finished since this view was opened. The next ones of this client come here."
+    "No request has finished since this view was opened. The client's next requests appear here."
 )
 #: The headings of the phases, in their order.
 _PHASES: Final = ("QUEUE", "LOCAL", "REMOTE", "THROTTLE", "RESP Q", "SEND")

@@ -68,8 +68,8 @@ class TransactionsView(View):
         "AT": "id of the broker that coordinates it",
     }
     empty = (
-        "No transactional ids yet. A producer with a transactional.id has one: trionet produce "
-        "--transactional-id ID TOPIC."
+        "No transactional ids yet. A producer with a transactional.id registers it, as does "
+        "trionet produce --transactional-id ID TOPIC."
     )
     opens = "partitions"
     section: ClassVar[str | None] = "transactions"
