@@ -137,6 +137,10 @@ def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
             "node.id=1\nbroker.id=2\nnum.partition=1\n",
             [("error", ""), ("error", "num.partition")],
         ),
+        (
+            "metrics.listener=http://0.0.0.0:9404\nrequest.log.topic=__consumer_offsets\n",
+            [("error", ""), ("error", "")],
+        ),
         ("node.id=1\nlog.preallocate=true\n", [("note", "log.preallocate")]),
         ("node.id=1\nzookeeper.connect=h:1\n", [("note", "zookeeper.connect")]),
         ("node.id=1\ncontroller.quorum.voters=1@h:1\n", [("note", "controller.quorum.voters")]),

@@ -282,6 +282,7 @@ def _is_for_broker(given: Mapping[str, str]) -> bool:
 
 def _check_broker(given: Mapping[str, str]) -> list[Finding]:
     from trionet.broker.config._broker_config import BrokerConfig, find_key
+    from trionet.broker.run._broker import check_telemetry
     from trionet.protocol._config_types import parse_value
 
     findings = []
@@ -293,6 +294,7 @@ def _check_broker(given: Mapping[str, str]) -> list[Finding]:
             findings.append(Finding(ERROR, key, str(error)))
     try:
         config = BrokerConfig.from_settings(given)
+        check_telemetry(config)
     except ConfigError as error:
         known = {each.text for each in findings}
         return [*findings, *(Finding(ERROR, "", text) for text in error.args if text not in known)]

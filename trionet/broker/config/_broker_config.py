@@ -109,14 +109,14 @@ class BrokerConfig:
         """
         found = list(problems)
         for check in _CHECKS:
-            with _noting(found):
+            with noting(found):
                 check(originals)
         self.originals = MappingProxyType(originals)
         self.node_id = self.integer("node.id")
-        with _noting(found):
+        with noting(found):
             self.log_dir = _one_folder(originals)
         controllers = frozenset(name.upper() for name in self.names("controller.listener.names"))
-        with _noting(found):
+        with noting(found):
             self._read_listeners(controllers)
         if found:
             raise ConfigError(*found)
@@ -163,7 +163,7 @@ class BrokerConfig:
         originals: dict[str, Value] = {}
         problems: list[str] = []
         for name, raw in settings.items():
-            with _noting(problems):
+            with noting(problems):
                 key, kind, _, rule = find_key(name, arguments)
                 value = parse_value(key, kind, rule, raw)
                 originals.pop(key, None)
@@ -242,7 +242,7 @@ def check_settings(settings: object) -> None:
 
 
 @contextmanager
-def _noting(problems: list[str]) -> Iterator[None]:
+def noting(problems: list[str]) -> Iterator[None]:
     """Add an error of the block to the problems, so that all of them are reported at once."""
     try:
         yield

@@ -31,7 +31,7 @@ from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...server._server_statistics import ServerStatistics, combined
 from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
-from ..config._broker_config import BrokerConfig, check_settings
+from ..config._broker_config import BrokerConfig, check_settings, noting
 from ..config._dynamic_config_store import BrokerConfigs, report_settings
 from ..log import Directory, MemoryDirectory, open_log_folder
 from ..log.compaction._cleaner import LastCleaning
@@ -502,8 +502,7 @@ async def open_broker(
     configs = node_configs(BrokerConfig.from_settings(given, _ARGUMENTS), brokers)
     config = configs[0]
     for each in configs:
-        _check_metrics(each)
-        request_log_settings(each)
+        check_telemetry(each)
         if network.is_virtual:
             _check_virtual(each, disk)
     with raise_single_error() as caller, ExitStack() as last:
@@ -541,12 +540,22 @@ def _serves_metrics(config: BrokerConfig, network: Network) -> bool:
     return is_local or bool(config["metrics.listener"])
 
 
-def _check_metrics(config: BrokerConfig) -> None:
-    """Validate the metrics settings, before any resources are opened."""
+def check_telemetry(config: BrokerConfig) -> None:
+    """Validate the settings of metrics and the request log, before any resources are opened.
+
+    Raises:
+        ConfigError: settings are not allowed; its ``args`` are all problems.
+    """
+    problems: list[str] = []
+    with noting(problems):
+        request_log_settings(config)
     if any(key.startswith("metrics.listener") for key in config.originals):
         from ..telemetry._broker_metrics import metrics_settings
 
-        metrics_settings(config)
+        with noting(problems):
+            metrics_settings(config)
+    if problems:
+        raise ConfigError(*problems)
 
 
 def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
