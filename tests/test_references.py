@@ -28,7 +28,10 @@ FILE = re.compile(r"(?<![\w./*-])((?:trionet|tests|demo|docs|\.ci)/[\w./-]*\w|(?
 COMMENT = re.compile(r"#.*")
 
 #: What looks like a name: a file, a logger, a key of metadata.
-NO_NAMES = {"trionet.sqlite", "trionet.request", "trionet.options"}
+NO_NAMES = {
+    *("trionet.md", "trionet.service", "trionet.sqlite"),
+    *("trionet.request", "trionet.options"),
+}
 
 
 def module_of(path: Path) -> str:
