@@ -328,6 +328,7 @@ DELAY = "connection.failed.authentication.delay.ms"
 
 
 NEAREST = "num.partition: unknown key; the closest match is num.partitions"
+OF_LISTENERS = "unknown key; keys of a listener begin with listener.name."
 IDLE = "connections.max.idle.ms"
 
 
@@ -340,6 +341,12 @@ IDLE = "connections.max.idle.ms"
         ({"xyzzy": 1}, "xyzzy: unknown key"),
         ({"log.retention.hour": 1}, "unknown key; the closest match is log.retention.hours"),
         ({"dataDir": "/tmp/zookeeper"}, "dataDir: unknown key"),
+        ({"advertized.listeners": "SSL://a:1"}, "the closest match is advertised.listeners"),
+        ({"listeners.name.x.ssl.client.auth": "required"}, OF_LISTENERS),
+        ({"Listener.name.x.ssl.client.auth": "required"}, OF_LISTENERS),
+        ({"listener.x.ssl.client.auth": "required"}, OF_LISTENERS),
+        ({"listener_name.x.ssl.client.auth": "required"}, OF_LISTENERS),
+        ({"host_name": "localhost"}, "host.name: unknown key"),
         (
             {"num.partitions": "zero"},
             "num.partitions = 'zero' is not allowed; allowed: an integer from 1 to 2147483647",

@@ -126,6 +126,7 @@ async def test_a_topic_of_an_earlier_start_stays_as_it_is(tmp_path: Path) -> Non
         ({"topics": {"a": {"retention_m": 1}}}, ApiError, "the closest match is retention.ms"),
         ({"topic": ["orders"]}, ConfigError, "topic: unknown key; the closest match is topics"),
         ({"broker": 3}, ConfigError, "broker: unknown key; the closest match is brokers"),
+        ({"port": 9092}, ConfigError, "port: unknown key; set listeners="),
     ],
 )
 async def test_what_is_wrong_with_topics_is_said(

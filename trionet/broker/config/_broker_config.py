@@ -63,6 +63,8 @@ _CLEANER_BYTES = 1024 * 1024
 # 0.82; most mistakes of one or two letters have more than 0.9.
 _KEY_SIMILARITY = 0.85
 _MECHANISM_SIMILARITY = 0.6
+# What the first word of a key resembles that was to be one of a listener.
+_OF_LISTENERS = ("listener", "listener.name")
 
 
 class BrokerConfig:
@@ -268,22 +270,23 @@ def find_key(name: str, arguments: Collection[str] = ()) -> Row:
         return BROKER_KEYS[key]
     if key.startswith(LISTENER_PREFIX):
         return _find_listener_key(key)
-    if key.startswith(_PLUGIN_PREFIXES) or _is_removed(key) or _is_of_others(name):
+    if key.startswith(_PLUGIN_PREFIXES) or _is_removed(name):
+        return key, PASSWORD, None, None
+    first, dot, rest = name.partition(".")
+    near = closest(name, BROKER_KEYS, _KEY_SIMILARITY)
+    if near is None and dot and closest(first, _OF_LISTENERS, _KEY_SIMILARITY) is not None:
+        # A wrong letter must not leave a listener less safe.
+        raise ConfigError(f"{key}: unknown key; keys of a listener begin with {LISTENER_PREFIX}")
+    # Without a dot, it is a keyword argument, or of another kind of file. Keys of vendors have one.
+    # Plug-ins that connect somewhere set their own ssl.truststore.location, with a prefix.
+    if dot and near in (None, rest):
         return key, PASSWORD, None, None
     raise ConfigError(f"{key}: unknown key{nearest(key, (*BROKER_KEYS, *arguments))}")
 
 
-def _is_removed(key: str) -> bool:
-    return key in REMOVED or key.startswith("zookeeper.")
-
-
-def _is_of_others(name: str) -> bool:
-    """Whether an unknown name is a key of a vendor or a plug-in, rather than a mistake."""
-    _, dot, rest = name.partition(".")
-    if not dot:  # a keyword argument, or of another kind of file
-        return False
-    # Plug-ins that connect somewhere set their own ssl.truststore.location, with a prefix.
-    return rest in BROKER_KEYS or closest(name, BROKER_KEYS, _KEY_SIMILARITY) is None
+def _is_removed(name: str) -> bool:
+    """Whether Kafka has removed a key. Only files have them, so they are written with dots."""
+    return name in REMOVED or name.startswith("zookeeper.")
 
 
 def is_not_applied(key: str) -> bool:

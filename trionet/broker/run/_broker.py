@@ -498,6 +498,8 @@ async def open_broker(
     check_trio("brokers", _WITHOUT_TRIO)
     new_topics = parse_topics(topics)
     check_settings(settings)
+    if "port" in keywords:  # old files have it, in which Kafka ignores it, too
+        raise ConfigError("port: unknown key; set listeners='PLAINTEXT://127.0.0.1:9092'")
     given = {**_DEFAULTS, **(settings or {}), **keywords}
     configs = node_configs(BrokerConfig.from_settings(given, _ARGUMENTS), brokers)
     config = configs[0]
