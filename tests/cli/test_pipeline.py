@@ -17,6 +17,7 @@ import pytest
 
 from spark.pipeline.report.samples import sample
 from spark.pipeline.results_folder import write_results
+from streams.__main__ import started_with
 from support.java import NO_JAVA, has_java
 from support.processes import SAME_TRIONET
 from trionet.cli._pipeline import days, duration, print_event
@@ -281,6 +282,18 @@ def test_a_small_local_folder_needs_no_java(
     assert 1025 == document["requests"]
     assert ["over", "open"] == [each["state"] for each in reversed(document["incidents"])]
     assert [33] == [each["bad"] for each in document["objectives"]]
+
+
+def test_the_page_is_written_although_the_reader_of_the_tables_has_exited(
+    folder: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+    command = [sys.executable, "-m", "trionet", "pipeline", "report"]
+
+    done = started_with("stdout ended", [*command, "--folder", str(folder), "--html", str(page)])
+
+    assert 0 == done.status, done.err
+    assert page.read_text("utf-8").startswith("<!doctype html>")
 
 
 def run(*arguments: str | Path, subcommand: str = "report") -> subprocess.CompletedProcess[str]:

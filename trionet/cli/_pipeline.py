@@ -410,9 +410,9 @@ def _run_report(arguments: Namespace) -> int:
         check_environment()
         with open_session("trionet pipeline report", arguments.master, settings) as session:
             report = make_report(session, *asked)
-    _write(report, arguments)
-    if path is not None:
+    if path is not None:  # first, since a reader of the tables may exit early
         _write_page(path, report, arguments.top, now)
+    _write(report, arguments)
     return 0
 
 

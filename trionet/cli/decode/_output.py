@@ -56,10 +56,11 @@ def write_entries(entries: Iterable[Entry], bytes_shown: int | None, *, as_json:
 def _line_writer() -> Callable[[Line], None]:
     if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
         return lambda line: print("".join(part.text for part in line))
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from trionet._util._console import PipedConsole
+
+    console = PipedConsole(highlight=False)
 
     def write(line: Line) -> None:
         text = Text.assemble(*((part.text, _STYLES.get(part.style, "")) for part in line))

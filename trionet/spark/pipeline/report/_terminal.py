@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ...._util._console import PipedConsole
 from ...._util._text import printable
 from ._figures import Report
 from ._sections import PARTS, Section, duration, overview, sections
@@ -33,7 +34,7 @@ def write(report: Report, top: int, file: IO[str]) -> None:
         top: the maximum number of rows per table.
         file: where to write it; coloured if this is a terminal.
     """
-    console = Console(file=file, highlight=False, markup=False, emoji=False)
+    console = PipedConsole(file=file, highlight=False, markup=False, emoji=False)
     if not file.isatty():
         console.width = PLAIN_WIDTH
     for part in _parts(report, top, is_ascii="utf" not in console.encoding.lower()):
