@@ -5,6 +5,8 @@ A part of `python3 tests streams`, which runs every command.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +46,28 @@ def test_output_is_written_or_the_command_has_failed_unless_its_reader_has_enoug
     done = run(condition, "config", "keys", "broker")
 
     assert (status, message) == (done.status, done.err)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_can_be_written_in_part_is_a_failure(
+    unbuffered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    command = [sys.executable, "-m", "trionet", "config", "keys", "broker", "--all", "--json"]
+
+    # The system takes the first blocks of the text, and no more.
+    limited = ["sh", "-c", 'ulimit -f 8; exec "$@" >part', "sh", *command]
+    done = subprocess.run(
+        limited,
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, **SAME_TRIONET, "PYTHONDONTWRITEBYTECODE": "1"},
+        timeout=SECONDS,
+    )
+
+    assert (1, b"") == (done.returncode, done.stdout)
+    assert b"cannot write to standard output: File too large" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["completion", "bash"]])
@@ -98,6 +122,16 @@ def test_a_malformed_frame_is_known_although_the_reader_has_exited() -> None:
     assert 0 == run("stdout ended", "decode", "--list").status
 
 
+def test_nor_is_it_a_failure_of_coloured_output_that_its_reader_has_exited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    frame = b"0000000e 0012 0000 00000007 0004 73686f70"
+
+    assert 0 == run("stdout ended", "decode", stdin=frame).status
+    assert 1 == run("stdout ended", "decode", stdin=b"00").status
+
+
 def test_a_failure_is_known_although_the_reader_of_the_results_has_exited(
     trionet_broker: Broker,
 ) -> None:
@@ -108,6 +142,15 @@ def test_a_failure_is_known_although_the_reader_of_the_results_has_exited(
 
     assert 1 == done.status
     assert "nowhere" in done.err
+
+
+def test_skipped_records_are_known_although_the_reader_has_exited(trionet_broker: Broker) -> None:
+    b = ["-b", trionet_broker.bootstrap_servers]
+    run("", "produce", *b, "orders", stdin=b"x\nab\n")
+    consume = ("consume", *b, "orders", "-e", "-E")
+
+    assert 1 == run("stdout ended", *consume, "-s", "value=short").status
+    assert 0 == run("stdout ended", *consume).status
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,12 @@ async def consume(options: ConsumeOptions) -> int:
     """Read and write records, and return the exit status."""
     stop = Stop()
     run = _Run(options, stop)
-    await run_showing(run.run, stop, options.progress, options.report, is_bar=options.shows_bar)
+    try:
+        await run_showing(run.run, stop, options.progress, options.report, is_bar=options.shows_bar)
+    except BrokenPipeError:
+        if not run.failed:
+            raise
+        return run.failed  # skipped records are known although the reader has exited
     if not options.is_quiet:
         options.report(options.progress.line())
     return run.failed or stop.status

@@ -105,12 +105,21 @@ class _Messages(_Stream):
             return memoryview(data).nbytes
 
 
+class _Unbuffered(io.BufferedWriter):
+    """Passes on what is written at once (PYTHONUNBUFFERED), but all of it, unlike a raw stream."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        count = super().write(data)
+        self.flush()
+        return count
+
+
 def _text(raw: _Stream, before: TextIO | None, errors: str) -> TextIO:
     """Return a text stream with the encoding and buffering of the one before."""
     if not isinstance(before, io.TextIOWrapper):  # None, since it was closed
         return io.TextIOWrapper(io.BufferedWriter(raw), errors=errors)
     return io.TextIOWrapper(
-        raw if before.write_through else io.BufferedWriter(raw),
+        (_Unbuffered if before.write_through else io.BufferedWriter)(raw),
         encoding=before.encoding,
         errors=before.errors,
         line_buffering=before.line_buffering,
