@@ -52,6 +52,13 @@ def test_a_text_that_would_be_cut_gets_what_others_do_not_need() -> None:
     assert {"topic": 20, "size": 6, "note": 18} == widths(47, Row("t" * 40, "n" * 40))
 
 
+def test_of_a_text_only_as_much_is_measured_as_the_screen_shows() -> None:
+    longest: dict[str, int] = {}
+    widths(47, Row("日" * 100_000), longest=longest)
+
+    assert 2 * 46 == longest["topic"]
+
+
 def test_columns_do_not_move_when_their_longest_texts_have_gone() -> None:
     longest: dict[str, int] = {}
     before = widths(47, Row("t" * 25, "n"), longest=longest)

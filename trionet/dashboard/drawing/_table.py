@@ -258,7 +258,7 @@ def layout(
         last = max(index for index, column in enumerate(kept) if column.priority == least)
         del kept[last]
     longest = {} if longest is None else longest
-    _measure(kept, rows, longest)
+    _measure(kept, rows, longest, width)
     found: list[tuple[Column[Any], int]] = []
     left = width
     for column, wanted in zip(kept, _widths(kept, width - _needed(kept), longest), strict=True):
@@ -269,11 +269,17 @@ def layout(
     return found
 
 
-def _measure(columns: Sequence[Column[Any]], rows: Sequence[Any], longest: dict[str, int]) -> None:
-    """Update the widths of the longest texts of columns that grow."""
+def _measure(
+    columns: Sequence[Column[Any]], rows: Sequence[Any], longest: dict[str, int], width: int
+) -> None:
+    """Update the widths of the longest texts of columns that grow.
+
+    Of each text, only as many characters count as the screen is wide: measuring takes time.
+    """
+    end = max(0, width)
     for column in columns:
         if column.grow and column.draw is None:
-            texts = (column.shown(row) for row in rows)
+            texts = (column.shown(row)[:end] for row in rows)
             cells = (len(text) if text.isascii() else cell_len(text) for text in texts)
             longest[column.name] = max(longest.get(column.name, 0), max(cells, default=0))
 
