@@ -273,6 +273,27 @@ async def test_the_overview_of_brokers_without_internals_has_rates_and_lag_of_ea
             await watched.until(lambda model: "records" not in model.figures)
 
 
+async def test_a_read_for_the_overview_ends_once_a_brokers_inside_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The snapshot of a broker with many topics may arrive later than the list of its topics."""
+    monkeypatch.setattr(_topic_reader, "RECORDED_PARTITIONS_MAX", 0)
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics(["t"])
+        controls = control(broker)
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            with controls.faults.hold("ListOffsets") as held:
+                source.focus("overview")
+                while not held.hits:
+                    await trio.lowlevel.checkpoint()
+                monkeypatch.setattr(watched.model, "_network_figures", ["requests"])
+            await trio.sleep(0.3)
+
+        assert watched.model.has_internals
+        assert 1 == len(controls.requests("ListOffsets"))
+
+
 async def test_of_many_partitions_how_fast_they_grow_is_only_known_while_it_is_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -188,12 +188,20 @@ class _Reads:
         if model.topics.failure is not None:
             await topics.forget_rates()
         elif is_shown or topics.is_recorded:
+            if not topics.is_recorded:
+                pace = self._pace_in(section, pace)
             await topics.read_numbers(self._calls, pace)
         return True
 
     def _is_in_overview(self, section: str | None) -> bool:
         """Return whether topics and groups are in the overview, in place of a broker's inside."""
         return section == _OVERVIEW and not self._model.has_internals
+
+    def _pace_in(self, section: str | None, pace: Pace) -> Pace:
+        """Return a pace that ends a read for the overview once that shows a broker's inside."""
+        if section != _OVERVIEW:
+            return pace
+        return pace.only_while(lambda: not self._model.has_internals)
 
     async def groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         await trio.lowlevel.checkpoint()
@@ -206,6 +214,8 @@ class _Reads:
             is_small = len(model.groups) <= SUMMED_GROUPS_MAX
             if section == "groups" or is_in_overview or (is_due and is_small):
                 await self._topics.was_read.wait()  # for the leaders of partitions
+                if not is_small:
+                    pace = self._pace_in(section, pace)
                 await groups.read_all_details(self._calls, pace)
                 return True
             if not is_small:

@@ -267,6 +267,10 @@ class Pace:
         self.is_needed = is_needed
         self._began = thread_time()
 
+    def only_while(self, is_needed: Callable[[], bool]) -> Pace:
+        """Return a pace like this one for data that is only needed while this is true, too."""
+        return Pace(self._share, lambda: self.is_needed() and is_needed())
+
     def begin(self) -> None:
         """Begin a step."""
         self._began = thread_time()
