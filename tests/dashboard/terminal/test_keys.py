@@ -60,6 +60,8 @@ SEQUENCES: dict[bytes, list[Event | Reply]] = {
     b"\x1b[<32;5;6M": [Mouse("move", 4, 5)],
     b"\x1b[<64;5;6M": [Mouse("wheel-up", 4, 5)],
     b"\x1b[<65;5;6M": [Mouse("wheel-down", 4, 5)],
+    b"\x1b[<66;5;6M\x1b[<67;5;6M": [],
+    b"\x1b[<128;5;6M\x1b[<129;5;6m": [],
     b"\x1b[200~two\nlines\x1b[A\x1b[201~q": [Paste("two\nlines\x1b[A"), Key("q")],
     # What nobody knows is passed over, and what follows is not.
     b"\x1b[99~a": [Key("a")],

@@ -345,8 +345,10 @@ def _modified(name: str, modifier: int) -> str:
 
 
 def _mouse(code: int, column: int, row: int, *, is_release: bool) -> Mouse | None:
-    if code & 64:
-        kind, button = _WHEEL.get(code & 65, ""), 0
+    if code & 128:  # buttons beside the wheel, such as the one that leads back
+        return None
+    if code & 64:  # 66 and 67 scroll to the sides
+        kind, button = _WHEEL.get(code & 67, ""), 0
     else:
         kind = "release" if is_release else "move" if code & 32 else "press"
         button = code & 3
