@@ -30,7 +30,11 @@ from support.trionet_process import trionet_broker_process
 from trionet import open_broker
 from trionet.errors import TrionetError
 
-SETTINGS = {"log.flush.interval.messages": "1"}
+# Checkpoints are written often: two files take turns, and one of them has two names meanwhile.
+SETTINGS = {
+    "log.flush.interval.messages": "1",
+    "log.flush.offset.checkpoint.interval.ms": "100",
+}
 LIVES = 5
 CUTS_PER_LIFE = 10
 BATCHES = 100

@@ -28,7 +28,7 @@ GROWTH_BYTES_MAX = 64 * 1024 * 1024
 WAIT_SECONDS_MAX = 3.0
 
 # How long a peer waits for the response to its last request: it may have asked for a long poll.
-PATIENCE_SECONDS = 0.2
+PATIENCE_SECONDS = 1.0
 LAST_CORRELATION_ID = 0x7A7B7C7D
 LAST = encode_request(ApiVersionsRequest(), 0, LAST_CORRELATION_ID)
 

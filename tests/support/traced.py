@@ -17,11 +17,12 @@ from pathlib import Path
 
 import attrs
 
-from support.crash import Link, Move, Note, Recorder, Resize, Sync, Unlink, Write
+from support.crash import Link, Move, Note, Recorder, Resize, SecondName, Sync, Unlink, Write
 
 CALLS = (
     "openat,open,creat,pwritev,pwritev2,pwrite64,write,writev,ftruncate,truncate,fallocate,mkdir,"
-    "mkdirat,unlink,unlinkat,rmdir,rename,renameat,renameat2,fsync,fdatasync,sendto,sendmsg"
+    "mkdirat,link,linkat,unlink,unlinkat,rmdir,rename,renameat,renameat2,fsync,fdatasync,"
+    "sendto,sendmsg"
 )
 
 _CALL = re.compile(r"(\w+)\((.*)\)\s+= (-?\d+)")
@@ -145,6 +146,8 @@ class Traced:
                 self._operations.append(Sync(self._nodes[call.path], begun))
         elif name in {"mkdir", "mkdirat"}:
             self._link(self._target(call, 0), is_folder=True)
+        elif name in {"link", "linkat"}:
+            self._second_name(self._target(call, 0), self._target(call, 1))
         elif name in {"unlink", "unlinkat", "rmdir"}:
             self._unlink(self._target(call, 0))
         elif name.startswith("rename"):
@@ -177,6 +180,11 @@ class Traced:
             return
         node = self._nodes[path] = self._newest = self._newest + 1
         self._operations.append(Link(*self._place(path), node, is_folder))
+
+    def _second_name(self, path: str, second: str) -> None:
+        if self._is_ours(path):
+            node = self._nodes[second] = self._nodes[path]
+            self._operations.append(SecondName(*self._place(second), node))
 
     def _unlink(self, path: str) -> None:
         if self._is_ours(path):
