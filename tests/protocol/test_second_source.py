@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from protocol.generator.apis import APIS, IGNORABLE
+from protocol.generator.apis import APIS, IGNORABLE, NULL_BY_DEFAULT
 from protocol.generator.classes import Merged, merge
 from protocol.samples import api_of
 
@@ -104,6 +104,31 @@ def test_names_versions_tags_and_nulls_agree() -> None:
         assert set(pair.ours.nullable) & set(pair.known) == nullable & held_by_ours[where], where
     assert held_by_ours == held_by_theirs
     assert len(held_by_ours) > 600
+
+
+def test_arrays_that_are_null_by_default_agree() -> None:
+    arrays = [pair for pair in pairs() if pair.ours.field.array]
+    differing = {
+        (pair.owner, pair.ours.field.name)
+        for pair in arrays
+        if (pair.ours.field.default == "None") != (pair.theirs.get("default") == "null")
+    }
+
+    assert set() == differing
+    assert len(arrays) > 100
+
+
+def test_what_is_said_to_be_null_by_default_is() -> None:
+    nullable = {
+        (owner, each.field.name)
+        for module_name in APIS
+        for message in api_of(module_name).messages.values()
+        for owner, fields in merge(message).items()
+        for each in fields
+        if each.nullable and each.field.default == "None"
+    }
+
+    assert nullable >= NULL_BY_DEFAULT
 
 
 def test_ignorable_request_fields_agree() -> None:

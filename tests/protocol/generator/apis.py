@@ -180,11 +180,32 @@ IGNORABLE: Final = frozenset(
         ("OffsetFetchRequestTopics", "topic_id"),
         ("OffsetForLeaderEpochRequest", "replica_id"),
         ("OffsetForLeaderPartition", "current_leader_epoch"),
+        ("ShareFetchRequest", "share_acquire_mode"),
         ("TopicProduceData", "name"),
         ("TopicProduceData", "topic_id"),
         ("SyncGroupRequest", "protocol_type"),
         ("SyncGroupRequest", "protocol_name"),
         ("TxnOffsetCommitRequestPartition", "committed_leader_epoch"),
         ("WritableTxnMarker", "transaction_version"),
+    }
+)
+
+#: Arrays of structs that are null by default, which for others kio's metadata says. Null is not the
+#: same as empty: in a heartbeat it means that nothing has changed since the last one.
+NULL_BY_DEFAULT: Final = frozenset(
+    {
+        ("ConsumerGroupHeartbeatRequest", "topic_partitions"),
+        ("ListPartitionReassignmentsRequest", "topics"),
+        ("StreamsGroupHeartbeatRequest", "active_tasks"),
+        ("StreamsGroupHeartbeatRequest", "standby_tasks"),
+        ("StreamsGroupHeartbeatRequest", "warmup_tasks"),
+        ("StreamsGroupHeartbeatRequest", "client_tags"),
+        ("StreamsGroupHeartbeatRequest", "task_offsets"),
+        ("StreamsGroupHeartbeatRequest", "task_end_offsets"),
+        ("StreamsGroupHeartbeatResponse", "active_tasks"),
+        ("StreamsGroupHeartbeatResponse", "standby_tasks"),
+        ("StreamsGroupHeartbeatResponse", "warmup_tasks"),
+        ("StreamsGroupHeartbeatResponse", "partitions_by_user_endpoint"),
+        ("Topology", "subtopologies"),
     }
 )

@@ -16,6 +16,7 @@ import attrs
 
 from trionet.protocol.unrolling._layout import CODES, Field, Struct
 
+from .apis import NULL_BY_DEFAULT
 from .old import CHANGES, FIRST_VERSIONS, Change
 
 #: kio's type names to ours; times and error codes are plain integers on our side.
@@ -196,12 +197,12 @@ def _struct(top: type, side: str, clashes: frozenset[str]) -> Struct:
     if name in clashes:
         name = side.capitalize() + name
     flexible = bool(getattr(top, "__flexible__"))  # noqa: B009 (kio's attribute, set at run time)
-    parts = tuple(_field(field, side, clashes) for field in fields(top))
+    parts = tuple(_field(name, field, side, clashes) for field in fields(top))
     assert flexible or not any(part.tag is not None for part in parts), name
     return Struct(name, flexible, parts)
 
 
-def _field(field: KioField[object], side: str, clashes: frozenset[str]) -> Field:
+def _field(owner: str, field: KioField[object], side: str, clashes: frozenset[str]) -> Field:
     inner, array, nullable = _inner_type(field)
     kafka_type = field.metadata.get("kafka_type")
     tag = field.metadata.get("tag")
@@ -219,6 +220,8 @@ def _field(field: KioField[object], side: str, clashes: frozenset[str]) -> Field
         if kind in CODES and not array:
             nullable = False  # kio's None stands for the zero UUID, or for the time -1
     default = _default(field, kind, array, nullable, tag, struct)
+    if nullable and (owner, name) in NULL_BY_DEFAULT:
+        default = "None"
     return Field(name, kind, array, nullable, tag, default, struct)
 
 

@@ -129,7 +129,7 @@ class ConsumerGroupHeartbeatRequest(Message):
         subscribed_topic_names: list[str] | None = None,
         subscribed_topic_regex: str | None = None,  # v1
         server_assignor: str | None = None,
-        topic_partitions: list[RequestTopicPartitions] | None = UNSET,
+        topic_partitions: list[RequestTopicPartitions] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.group_id: str = group_id
@@ -141,9 +141,7 @@ class ConsumerGroupHeartbeatRequest(Message):
         self.subscribed_topic_names: list[str] | None = subscribed_topic_names
         self.subscribed_topic_regex: str | None = subscribed_topic_regex
         self.server_assignor: str | None = server_assignor
-        self.topic_partitions: list[RequestTopicPartitions] | None = (
-            [] if topic_partitions is UNSET else topic_partitions
-        )
+        self.topic_partitions: list[RequestTopicPartitions] | None = topic_partitions
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 

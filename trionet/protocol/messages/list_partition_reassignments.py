@@ -44,13 +44,11 @@ class ListPartitionReassignmentsRequest(Message):
         self,
         *,
         timeout_ms: int = 60000,
-        topics: list[ListPartitionReassignmentsTopics] | None = UNSET,
+        topics: list[ListPartitionReassignmentsTopics] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.timeout_ms: int = timeout_ms
-        self.topics: list[ListPartitionReassignmentsTopics] | None = (
-            [] if topics is UNSET else topics
-        )
+        self.topics: list[ListPartitionReassignmentsTopics] | None = topics
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 

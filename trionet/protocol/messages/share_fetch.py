@@ -140,7 +140,7 @@ class ShareFetchRequest(Message):
         "max_bytes int32",
         "max_records int32",
         "batch_size int32",
-        "share_acquire_mode int8 2+",
+        "share_acquire_mode int8 2+ ignorable",
         "is_renew_ack bool 2+",
         "topics [FetchTopic]",
         "forgotten_topics_data [ForgottenTopic]",

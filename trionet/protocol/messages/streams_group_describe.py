@@ -133,13 +133,11 @@ class Topology(Message):
         self,
         *,
         epoch: int = 0,
-        subtopologies: list[Subtopology] | None = UNSET,
+        subtopologies: list[Subtopology] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.epoch: int = epoch
-        self.subtopologies: list[Subtopology] | None = (
-            [] if subtopologies is UNSET else subtopologies
-        )
+        self.subtopologies: list[Subtopology] | None = subtopologies
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 

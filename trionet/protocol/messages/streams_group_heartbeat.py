@@ -273,14 +273,14 @@ class StreamsGroupHeartbeatRequest(Message):
         rack_id: str | None = None,
         rebalance_timeout_ms: int = -1,
         topology: Topology | None = None,
-        active_tasks: list[RequestTaskIds] | None = UNSET,
-        standby_tasks: list[RequestTaskIds] | None = UNSET,
-        warmup_tasks: list[RequestTaskIds] | None = UNSET,
+        active_tasks: list[RequestTaskIds] | None = None,
+        standby_tasks: list[RequestTaskIds] | None = None,
+        warmup_tasks: list[RequestTaskIds] | None = None,
         process_id: str | None = None,
         user_endpoint: RequestEndpoint | None = None,
-        client_tags: list[KeyValue] | None = UNSET,
-        task_offsets: list[TaskOffset] | None = UNSET,
-        task_end_offsets: list[TaskOffset] | None = UNSET,
+        client_tags: list[KeyValue] | None = None,
+        task_offsets: list[TaskOffset] | None = None,
+        task_end_offsets: list[TaskOffset] | None = None,
         shutdown_application: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
@@ -292,22 +292,14 @@ class StreamsGroupHeartbeatRequest(Message):
         self.rack_id: str | None = rack_id
         self.rebalance_timeout_ms: int = rebalance_timeout_ms
         self.topology: Topology | None = topology
-        self.active_tasks: list[RequestTaskIds] | None = (
-            [] if active_tasks is UNSET else active_tasks
-        )
-        self.standby_tasks: list[RequestTaskIds] | None = (
-            [] if standby_tasks is UNSET else standby_tasks
-        )
-        self.warmup_tasks: list[RequestTaskIds] | None = (
-            [] if warmup_tasks is UNSET else warmup_tasks
-        )
+        self.active_tasks: list[RequestTaskIds] | None = active_tasks
+        self.standby_tasks: list[RequestTaskIds] | None = standby_tasks
+        self.warmup_tasks: list[RequestTaskIds] | None = warmup_tasks
         self.process_id: str | None = process_id
         self.user_endpoint: RequestEndpoint | None = user_endpoint
-        self.client_tags: list[KeyValue] | None = [] if client_tags is UNSET else client_tags
-        self.task_offsets: list[TaskOffset] | None = [] if task_offsets is UNSET else task_offsets
-        self.task_end_offsets: list[TaskOffset] | None = (
-            [] if task_end_offsets is UNSET else task_end_offsets
-        )
+        self.client_tags: list[KeyValue] | None = client_tags
+        self.task_offsets: list[TaskOffset] | None = task_offsets
+        self.task_end_offsets: list[TaskOffset] | None = task_end_offsets
         self.shutdown_application: bool = shutdown_application
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
@@ -469,11 +461,11 @@ class StreamsGroupHeartbeatResponse(Message):
         acceptable_recovery_lag: int = 0,
         task_offset_interval_ms: int = 0,
         status: list[Status] | None = UNSET,
-        active_tasks: list[ResponseTaskIds] | None = UNSET,
-        standby_tasks: list[ResponseTaskIds] | None = UNSET,
-        warmup_tasks: list[ResponseTaskIds] | None = UNSET,
+        active_tasks: list[ResponseTaskIds] | None = None,
+        standby_tasks: list[ResponseTaskIds] | None = None,
+        warmup_tasks: list[ResponseTaskIds] | None = None,
         endpoint_information_epoch: int = 0,
-        partitions_by_user_endpoint: list[EndpointToPartitions] | None = UNSET,
+        partitions_by_user_endpoint: list[EndpointToPartitions] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.throttle_time_ms: int = throttle_time_ms
@@ -485,18 +477,12 @@ class StreamsGroupHeartbeatResponse(Message):
         self.acceptable_recovery_lag: int = acceptable_recovery_lag
         self.task_offset_interval_ms: int = task_offset_interval_ms
         self.status: list[Status] | None = [] if status is UNSET else status
-        self.active_tasks: list[ResponseTaskIds] | None = (
-            [] if active_tasks is UNSET else active_tasks
-        )
-        self.standby_tasks: list[ResponseTaskIds] | None = (
-            [] if standby_tasks is UNSET else standby_tasks
-        )
-        self.warmup_tasks: list[ResponseTaskIds] | None = (
-            [] if warmup_tasks is UNSET else warmup_tasks
-        )
+        self.active_tasks: list[ResponseTaskIds] | None = active_tasks
+        self.standby_tasks: list[ResponseTaskIds] | None = standby_tasks
+        self.warmup_tasks: list[ResponseTaskIds] | None = warmup_tasks
         self.endpoint_information_epoch: int = endpoint_information_epoch
         self.partitions_by_user_endpoint: list[EndpointToPartitions] | None = (
-            [] if partitions_by_user_endpoint is UNSET else partitions_by_user_endpoint
+            partitions_by_user_endpoint
         )
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
