@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import cramjam
+import lz4.frame
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,16 @@ from trionet.protocol.error_codes import (
 )
 from trionet.protocol.records._batch import BatchHeader, read_header
 from trionet.protocol.records._records import encode_batch
-from trionet.protocol.records.compression._codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from trionet.protocol.records.compression._codecs import (
+    GZIP,
+    LZ4,
+    NAMES,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    compress,
+)
+from trionet.protocol.records.compression._frames import xxh32
 
 NOW = 10_000_000
 GOOD = batch(3, timestamp=NOW)
@@ -160,13 +170,51 @@ def test_damage_in_the_header_of_lz4_is_noticed_whatever_the_crc_says(at: int) -
     assert name_of(INVALID_RECORD) == refusal(changed(bytes(data)))
 
 
-def test_other_headers_of_lz4_are_accepted() -> None:
-    """With checksums and the size of the content, as other libraries write them."""
-    plain = batch(3, timestamp=NOW)
-    frame = cramjam.lz4.compress(plain[61:])
-    header = read_header(plain)._replace(attributes=LZ4, length=49 + len(bytes(frame)))
+def compressed(frame: bytes) -> bytes:
+    """A batch of which the compressed records are this lz4 frame."""
+    header = read_header(GOOD)._replace(attributes=LZ4, length=49 + len(frame))
+    return changed(header.pack() + frame)
 
-    assert 1 == len(accepted(changed(header.pack() + bytes(frame))))
+
+@pytest.mark.parametrize("block_size", [4, 5, 6, 7])
+@pytest.mark.parametrize("has_more", [False, True])
+def test_other_headers_of_lz4_are_accepted(block_size: int, has_more: bool) -> None:
+    """With checksums and the size of the content, as other libraries write them."""
+    frame = lz4.frame.compress(
+        GOOD[61:],
+        block_size=block_size,
+        block_linked=False,
+        store_size=has_more,
+        content_checksum=has_more,
+        block_checksum=has_more,
+    )
+
+    assert 1 == len(accepted(compressed(frame)))
+
+
+def test_linked_blocks_of_lz4_are_refused_since_no_java_consumer_reads_them() -> None:
+    """Those of python-lz4 and cramjam are, unless one says otherwise or there is only one."""
+    for frame in (lz4.frame.compress(bytes(100_000)), bytes(cramjam.lz4.compress(GOOD[61:]))):
+        with pytest.raises(ApiError, match="independent blocks") as raised:
+            check_batches(compressed(frame), LogConfig(), NOW)
+
+        assert INVALID_RECORD == raised.value.error_code
+
+
+@pytest.mark.parametrize(
+    ("flags", "block_descriptor"),
+    [(0xA0, 0x40), (0x20, 0x40), (0x62, 0x40), (0x60, 0x30), (0x60, 0xC0), (0x60, 0x41)],
+)
+def test_a_header_of_lz4_has_the_version_and_block_sizes_that_there_are(
+    flags: int, block_descriptor: int
+) -> None:
+    descriptor = bytes((flags, block_descriptor))
+    frame = compress(LZ4, GOOD[61:])
+    checksum = bytes((xxh32(descriptor) >> 8 & 0xFF,))
+
+    assert name_of(INVALID_RECORD) == refusal(
+        compressed(frame[:4] + descriptor + checksum + frame[7:])
+    )
 
 
 def test_what_is_wrong_with_a_count_is_said() -> None:

@@ -88,6 +88,11 @@ _BLOCK_BYTES_MAX: Final = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 
 _DESCRIPTOR: Final = 4
 _HAS_CONTENT_SIZE: Final = 0x08
 _HAS_DICTIONARY: Final = 0x01
+_HAS_INDEPENDENT_BLOCKS: Final = 0x20
+
+#: The version, of two bits, and a reserved bit; the only value that they may have.
+_FIXED_FLAGS: Final = 0xC2
+_VERSION_1: Final = 0x40
 
 _MASK: Final = 0xFFFFFFFF
 _PRIME_1: Final = 0x9E3779B1
@@ -229,10 +234,14 @@ def _decompress_lz4_block(block: memoryview, block_bytes_max: int, left: int) ->
 
 
 def check_frame_header(frame: Bytes) -> None:
-    """Check the magic number and the checksum of a frame's header; ``frame`` may be cut after it.
+    """Check the header of a frame as Kafka does (Lz4BlockInputStream).
+
+    Args:
+        frame: the frame, which may be cut after its header.
 
     Raises:
-        WireFormatError: the header is damaged or truncated, or the frame requires a dictionary.
+        WireFormatError: the header is damaged or truncated, the frame requires a dictionary, or its
+            blocks are linked.
     """
     if bytes(frame[: len(_LZ4_HEADER)]) in _PLAIN_HEADERS:
         return
@@ -240,6 +249,14 @@ def check_frame_header(frame: Bytes) -> None:
     end = _header_end(frame) if is_frame else 0
     if not is_frame or frame[end] != xxh32(bytes(frame[_DESCRIPTOR:end])) >> 8 & 0xFF:
         raise WireFormatError("records are not valid lz4: the header of their frame is damaged")
+    flags, block_descriptor = frame[_DESCRIPTOR], frame[_DESCRIPTOR + 1]
+    if flags & _FIXED_FLAGS != _VERSION_1 or block_descriptor not in _BLOCK_BYTES_MAX:
+        raise WireFormatError("records are not valid lz4: an unknown version or block size")
+    if not flags & _HAS_INDEPENDENT_BLOCKS:
+        raise WireFormatError(
+            "the blocks of lz4 records are linked, which Kafka and its consumers cannot read;"
+            " compress them with independent blocks"
+        )
 
 
 def with_standard_checksum(frame: Bytes) -> bytes:
