@@ -17,7 +17,12 @@ from support.calls import batch
 from support.decoding import framed, request, response
 from support.processes import SAME_TRIONET
 from trionet.cli.main import main
-from trionet.protocol.api_keys import HEARTBEAT, METADATA
+from trionet.protocol.api_keys import ALTER_CLIENT_QUOTAS, HEARTBEAT, METADATA
+from trionet.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    OpData,
+    RequestEntryData,
+)
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from trionet.protocol.messages.registry import APIS
@@ -114,6 +119,17 @@ def test_a_segment_of_a_log_is_recognised(
     [entry] = found
     assert (2, "batch", len(batch(b"one"))) == (entry["number"], entry["kind"], entry["offset"])
     assert "two" == entry["body"]["records"][0]["value"]["text"]
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_numbers_that_json_lacks_are_texts(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    op = OpData(key="producer_byte_rate", value=float(number))
+    quotas = AlterClientQuotasRequest(entries=[RequestEntryData(ops=[op])])
+    data = framed(request(quotas, ALTER_CLIENT_QUOTAS, 1))
+
+    [entry] = documents(data.hex(), capsys=capsys)
+
+    assert number == entry["body"]["entries"][0]["ops"][0]["value"]
 
 
 def test_requests_and_responses_may_be_in_files_of_their_own(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -312,6 +313,8 @@ def _value(tree: Tree, bytes_shown: int | None) -> Any:
             return fields
         case list():
             return [_value(item, bytes_shown) for item in tree]
+        case float() if not math.isfinite(tree):
+            return str(tree)  # JSON cannot represent these
         case _:
             return tree
 
