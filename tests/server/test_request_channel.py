@@ -57,6 +57,40 @@ async def test_fewer_handlers_are_wanted_while_requests_are_on_their_way(
         assert 0 == rig.server.statistics().unexpected_errors
 
 
+async def test_handler_that_is_to_end_may_run_before_the_one_that_was_given_the_requests(
+    kind: ReadinessKind,
+) -> None:
+    """Trio runs tasks that were woken in the same pass in any order."""
+    async with serving(kind) as rig:
+        peers = [await rig.connect() for _ in range(2)]
+        for peer in peers:
+            await peer.send_frames(b"x")
+        first, second = [await rig.receive(b"x") for _ in peers]
+        channel = RequestChannel(5)
+        items: list[list[Request]] = []
+
+        async def idle() -> None:
+            items.append(await channel.incoming.receive())
+
+        async with trio.open_nursery() as handlers:
+            handlers.start_soon(idle)
+            handlers.start_soon(idle)
+            await wait_all_tasks_blocked()
+            channel.offer(first)
+            channel.call_handler()
+            channel.wake_all_handlers()
+        to_end, with_request = sorted(items, key=len)
+
+        channel.received(to_end)
+        assert first is channel.take()
+        channel.offer(second)
+        channel.call_handler()
+        channel.received(with_request)
+        channel.call_handler()
+
+        assert 1 == channel.incoming.statistics().current_buffer_used
+
+
 class Gate:
     """A handler that is held up until it is let go, one request at a time."""
 

@@ -55,10 +55,10 @@ async def handle_requests(
     while True:
         request_channel.idle_handlers += 1
         try:
-            await incoming.receive()
+            batch = await incoming.receive()
         finally:
             request_channel.idle_handlers -= 1
-        request_channel.received()
+        request_channel.received(batch)
         empty_looks = 0
         while empty_looks < EMPTY_LOOKS_BEFORE_WAIT:
             if not is_wanted():

@@ -67,6 +67,8 @@ Response = Outgoing | NoOp | CloseConnection
 """What a handler returns. A Send or bytes is one whole frame, including its size prefix."""
 
 NO_OP = NoOp()
+# The item that makes an idle handler check whether it is still wanted.
+_NO_REQUESTS: list[Request] = []
 
 
 class Request(TimedRequest):
@@ -395,14 +397,19 @@ class RequestChannel:
 
     # Called by handlers.
 
-    def received(self) -> None:
-        """Record that a handler was woken; it will take the requests with :meth:`take`."""
-        self._is_sent = False
+    def received(self, batch: list[Request]) -> None:
+        """Record that a handler was woken with an item of :attr:`incoming`.
+
+        It will take requests with :meth:`take`, whatever the item is.
+        """
+        # The batch may be on its way to another handler, which was woken before and runs later.
+        if batch is not _NO_REQUESTS:
+            self._is_sent = False
 
     def wake_all_handlers(self) -> None:
         """Wake every idle handler, so that surplus handlers can end."""
         for _ in range(self._outgoing.statistics().tasks_waiting_receive):
-            self._outgoing.send_nowait([])
+            self._outgoing.send_nowait(_NO_REQUESTS)
 
     def take(self) -> Request | None:
         """Remove and return the oldest request, or None."""
