@@ -132,6 +132,31 @@ async def test_a_processor_that_ends_still_sends_the_responses_that_it_owes_for_
         nursery.cancel_scope.cancel()
 
 
+async def test_a_stop_waits_for_the_responses_of_a_processor_that_ends(
+    kind: ReadinessKind, mock_clock: MockClock
+) -> None:
+    may_answer = trio.Event()
+
+    async def hold(request: Request) -> Response:
+        await may_answer.wait()
+        return await echo(request)
+
+    config = ServerConfig(num_network_threads=2, readiness=kind)
+    server = SocketServer(hold, [listener()], config)
+    async with trio.open_nursery() as nursery:
+        [endpoint] = await nursery.start(server.run)
+        with await Peer.connect(endpoint.port), await Peer.connect(endpoint.port) as surplus:
+            await surplus.send_frames(b"b")
+            await wait_all_tasks_blocked(0.01)
+            await server.resize_processors(1)
+
+            nursery.start_soon(server.stop)
+            await wait_all_tasks_blocked(0.01)
+            may_answer.set()
+
+            assert b"\0\0\0\1b" == await surplus.receive_to_end()
+
+
 @pytest.mark.parametrize(("count", "allowed"), [(0, False), (1, True), (6, True), (7, False)])
 async def test_a_number_changes_to_half_or_twice_at_most(
     kind: ReadinessKind, count: int, allowed: bool

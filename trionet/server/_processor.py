@@ -167,8 +167,12 @@ class Processor:
         self._scope.cancel(reason="the number of processors was reduced")
 
     async def drain(self) -> None:
-        """Stop reading, and wait until every pending response has been sent."""
-        self._drained = trio.Event()
+        """Stop reading, and wait until every pending response has been sent.
+
+        May be called more than once, such as for a surplus processor of a server that stops.
+        """
+        if self._drained is None:
+            self._drained = trio.Event()
         if not self.counts.in_flight:
             self._drained.set()
         self.selector.pause_reading()

@@ -475,7 +475,7 @@ class SocketServer:
     async def _drain(self) -> None:
         """Wait until the response to every received request has been sent."""
         async with trio.open_nursery() as nursery:
-            for processor in self.processors:
+            for processor in self._running:  # surplus ones, too
                 nursery.start_soon(processor.drain)
 
     def _on_exceeded(self) -> None:
