@@ -361,6 +361,41 @@ async def test_request_that_may_need_a_wait_is_for_a_handler(
     assert "could not determine" in caplog.text
 
 
+async def test_processor_handles_only_the_request_that_was_alone() -> None:
+    """The responses of a held-up handler, sent with its own, bring requests that may wait."""
+    handled: list[bytes] = []
+    by_then: list[bytes] = []
+
+    async def handle(request: Request) -> Response:
+        handled.append(bytes(request.payload))
+        if request.payload == b"waits":
+            await meanwhile()
+        return answer(bytes(request.payload))
+
+    async def meanwhile() -> None:
+        for peer in busy:
+            peer.send_now(frame(b"next"))
+        alone.send_now(frame(b"alone"))
+        other = rig.processors[1]
+        other.process_completed_receives(other.selector.poll_now(1).completed_receives)
+        await other.serve_lone_request(is_quick)
+        by_then.extend(handled)
+
+    async with serving("poller", handler=handle, listeners=2, num_io_threads=2) as rig:
+        rig.server.request_channel.ns_per_wakeup_max = 2**62  # however slow this machine is
+        peers = [await rig.connect() for _ in range(3)]
+        alone = await rig.connect(1)
+        await wait_all_tasks_blocked()
+        for peer, payload in zip(peers, (b"first", b"second", b"waits"), strict=True):
+            peer.send_now(frame(payload))
+        busy = peers[:2]
+        for peer in busy:
+            await peer.receive_frame()
+            assert b"next" == await peer.receive_frame()
+
+    assert [b"first", b"second", b"waits", b"alone"] == by_then
+
+
 async def test_handler_that_raises_in_a_processor_closes_its_connection_only(
     kind: ReadinessKind,
 ) -> None:

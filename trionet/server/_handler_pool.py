@@ -78,15 +78,18 @@ async def handle_requests(
 
 
 async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before and after it
-    request_channel: RequestChannel, handler: Handler, log: logging.LoggerAdapter[logging.Logger]
+    request_channel: RequestChannel,
+    handler: Handler,
+    log: logging.LoggerAdapter[logging.Logger],
+    requests_max: int = REQUESTS_PER_WAKEUP_MAX,
 ) -> None:
     """Handle waiting requests, up to the limits per wake-up, and send their responses."""
     at_ns = now_ns()
     until_ns = at_ns + request_channel.ns_per_wakeup_max
     polls_until_ns = at_ns + request_channel.ns_per_wakeup_max // POLLING_SHARE
-    remaining = REQUESTS_PER_WAKEUP_MAX
+    remaining = requests_max
     while remaining > 0 and at_ns < until_ns:
-        for _ in range(REQUESTS_PER_BATCH):
+        for _ in range(min(remaining, REQUESTS_PER_BATCH)):
             request = request_channel.take() if at_ns < until_ns else None
             if request is None:
                 break

@@ -267,7 +267,9 @@ class Processor:
             self._log.exception("could not determine whether a request has to wait")
             return
         if is_lone:
-            await handle_waiting(channel, self._shared.handler, self._log)
+            # Not those after it, which may wait: sending the responses of a handler that is held
+            # up polls the sockets of other processors.
+            await handle_waiting(channel, self._shared.handler, self._log, 1)
 
     async def poll(self) -> PollResult:
         """Wake a handler for queued requests, then poll the selector."""
