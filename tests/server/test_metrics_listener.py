@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from http import HTTPStatus
+from pathlib import Path
 from time import perf_counter
 
 import h11
@@ -15,13 +16,18 @@ import trio
 import trustme
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from support.wire import LOOPBACK, Peer, open_sockets
+from support.key_updates import RecordWriter, logging_context
+from support.tls import TlsClient, server_context, shake_hands
+from support.tls_peer import TlsPeer
+from support.wire import LOOPBACK, Peer, open_sockets, tcp_pair
+from trionet.net.tls._tls_transport import SILENT_BYTES_MAX, TlsTransport
 from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
 from trionet.server.metrics._http_exchange import HttpExchange, HttpRequest, HttpRules, Refused
 from trionet.server.metrics._metrics_listener import ListenerLimits, MetricsListener, Page
 
 RULES = HttpRules()
 EAGER = ListenerLimits(accept_pause_seconds=0.0)
+KEY_UPDATE_BYTES = 27  # a record with one
 GET = b"GET /numbers HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
@@ -253,6 +259,65 @@ async def test_who_does_not_finish_the_handshake_is_closed(
 
             assert b"" == await peer.receive_to_end()
             assert EAGER.header_seconds_max <= trio.current_time() - began < 10
+
+
+@asynccontextmanager
+async def writing_records(keys: Path) -> AsyncIterator[tuple[TlsPeer, RecordWriter]]:
+    """A client of a listener over TLS that writes records as it likes."""
+    context = server_context()
+    endpoint = Endpoint("METRICS", SecurityProtocol.SSL, LOOPBACK, 0)
+    listener = MetricsListener(find, rules=RULES, tls=lambda: context, limits=EAGER)
+    async with trio.open_nursery() as nursery:
+        bound: Endpoint = await nursery.start(listener.run, endpoint)
+        with await Peer.connect(bound.port) as plain:
+            peer = await TlsPeer.over(plain, logging_context(keys))
+            yield peer, RecordWriter(peer._client, keys)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_client_that_sends_only_records_without_data_is_let_go(tmp_path: Path) -> None:
+    """They cost the engine more than their bytes tell, before any token was shown."""
+    async with writing_records(tmp_path / "keys") as (peer, writer):
+        updates = writer.key_updates(2 * SILENT_BYTES_MAX // KEY_UPDATE_BYTES)
+        with suppress(OSError):
+            await peer.send_raw(updates + writer.data(GET))
+
+        assert b"" == await peer.receive_to_end()
+
+
+def seconds_to_decrypt(keys: Path, count: int) -> float:
+    """What some key updates cost at least, on this machine and now."""
+    near, far = tcp_pair()
+    with near, far:
+        transport, client = (
+            TlsTransport(near, server_context()),
+            TlsClient(far, logging_context(keys)),
+        )
+        shake_hands(transport, client)
+        writer = RecordWriter(client, keys)
+        far.sendall(writer.key_updates(count) + writer.data(b"data"))
+        spent = 0.0
+        while True:
+            began = perf_counter()
+            with suppress(BlockingIOError):
+                if transport.read(100):
+                    return spent + perf_counter() - began
+            spent += perf_counter() - began
+
+
+async def test_records_without_data_take_no_more_of_the_loop_than_allowed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Nine times as long as they take is rested, by virtual time; the half is for slow moments."""
+    count = SILENT_BYTES_MAX // KEY_UPDATE_BYTES // 2
+    least = min(seconds_to_decrypt(tmp_path / f"{number}", count) for number in range(3))
+    async with writing_records(tmp_path / "keys") as (peer, writer):
+        records = writer.key_updates(count) + writer.data(GET)
+        began = trio.current_time()
+        await peer.send_raw(records)
+
+        assert 200 == (await read(peer))[0]
+        assert 9 * least / 2 <= trio.current_time() - began
 
 
 # Hostile peers.

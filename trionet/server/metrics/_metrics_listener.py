@@ -3,8 +3,8 @@
 Clients may be hostile, and share the loop with the server. So everything is limited: the number of
 connections (a new connection displaces the least recently used one), the rate of accepting, the
 size of a header and the time to receive it, the time for a client to read a response, and the share
-of the loop's time for requests and pages, including rejected requests. Waiting connections stay in
-the kernel's backlog.
+of the loop's time for requests and pages, including rejected requests, TLS handshakes and
+decryption. Waiting connections stay in the kernel's backlog.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import ssl
 import zlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from http import HTTPStatus
 
 import attrs
@@ -24,6 +24,7 @@ from ..._util._logging import get_logger
 from ..._util._monotonic import perf_counter
 from ...net.wire._endpoint import Endpoint, bind
 from .._acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
+from ._http_connection import HttpConnection
 from ._http_exchange import Headers, HttpExchange, HttpRequest, HttpResponse, HttpRules, Refused
 
 logger = get_logger("trionet.server.metrics")
@@ -34,7 +35,6 @@ FindPage = Callable[[HttpRequest], "Page"]
 _BACKLOG = 50
 # A page is built in steps of about this length; between them the loop does something else.
 _STEP_SECONDS = 0.001
-_READ_BYTES = 4096
 # The lowest level shrinks the text of metrics to a twelfth, and the default one, which takes seven
 # times as long, to a fifteenth.
 _GZIP_LEVEL = 1
@@ -73,8 +73,8 @@ class ListenerLimits:
         idle_seconds_max: the maximum time between two requests.
         write_seconds_max: the maximum time to write a response.
         linger_seconds_max: how long data is read and dropped before a connection is closed.
-        loop_share_max: the share of the loop's time for reading and rejecting requests and for
-            building pages.
+        loop_share_max: the share of the loop's time for TLS handshakes, for reading, decrypting and
+            rejecting requests, and for building pages.
     """
 
     connections_max: int = 32
@@ -192,41 +192,55 @@ class MetricsListener:
                 unused.cancel(reason="displaced by a new connection")
             scope = trio.CancelScope()
             self._connections[scope] = None
-            nursery.start_soon(self._serve, scope, stream, name="metrics-connection")
+            sock = socket.socket(fileno=stream.socket.detach())
+            nursery.start_soon(self._serve, scope, sock, name="metrics-connection")
             await trio.sleep(self._limits.accept_pause_seconds)
 
-    async def _serve(self, scope: trio.CancelScope, plain: trio.SocketStream) -> None:
+    async def _serve(self, scope: trio.CancelScope, sock: socket.socket) -> None:
         """Serve one connection until it ends."""
         try:
-            with scope:
-                exchange = HttpExchange(self._rules)
-                stream: trio.abc.Stream = plain
-                if self._tls is not None:
-                    stream = trio.SSLStream(
-                        plain, self._tls(), server_side=True, https_compatible=True
-                    )
-                async with stream:
-                    while await self._serve_one(exchange, stream):
-                        if scope in self._connections:  # else it is displaced, and about to end
-                            self._connections.move_to_end(scope)
-                    await self._linger(stream)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            with scope, closing(sock):
+                tls_context = None if self._tls is None else self._tls()
+                client = HttpConnection(sock, tls_context, self._limits.header_seconds_max)
+                with closing(client):
+                    await self._serve_all(scope, client)
+        except trio.BrokenResourceError:
             pass  # the peer has disconnected, or does not speak TLS
         except Exception:  # boundary: one connection
             logger.exception("unexpected error on a metrics connection; closing it")
         finally:
             self._connections.pop(scope, None)
 
-    async def _serve_one(self, exchange: HttpExchange, stream: trio.abc.Stream) -> bool:
+    async def _serve_all(self, scope: trio.CancelScope, client: HttpConnection) -> None:
+        if client.has_tls and not await self._shake_hands(client):
+            return
+        exchange = HttpExchange(self._rules)
+        while await self._serve_one(exchange, client):
+            if scope in self._connections:  # else it is displaced, and about to end
+                self._connections.move_to_end(scope)
+        await self._linger(client)
+
+    async def _shake_hands(self, client: HttpConnection) -> bool:
+        """Do the TLS handshake. Returns whether it was completed in time."""
+        while True:
+            async with self._share.turn():
+                with self._share.spending():
+                    wanted = client.handshake_step()
+            if not wanted:
+                return True
+            if not await client.wait(wanted):
+                return False
+
+    async def _serve_one(self, exchange: HttpExchange, client: HttpConnection) -> bool:
         """Serve one request. Returns whether another request may follow."""
         try:
-            request = await self._receive(exchange, stream)
+            request = await self._receive(exchange, client)
             if request is None:
                 return False
             response = await self._build(request)
         except Refused as refused:
             response = refused.response
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        except trio.BrokenResourceError:
             return False
         except Exception:  # boundary: one page
             logger.exception("unexpected error while building a metrics page")
@@ -236,10 +250,10 @@ class MetricsListener:
         with self._share.spending():
             data = exchange.send(response)
         with trio.move_on_after(self._limits.write_seconds_max) as too_slow:
-            await stream.send_all(data)
+            await client.send_all(data)
         return not too_slow.cancelled_caught and not exchange.must_close
 
-    async def _receive(self, exchange: HttpExchange, stream: trio.abc.Stream) -> HttpRequest | None:
+    async def _receive(self, exchange: HttpExchange, client: HttpConnection) -> HttpRequest | None:
         """Return the next request; None if the connection ends before a request.
 
         Raises:
@@ -247,30 +261,36 @@ class MetricsListener:
         """
         limits = self._limits
         must_hurry = exchange.has_begun or not exchange.responses
-        seconds = limits.header_seconds_max if must_hurry else limits.idle_seconds_max
+        if exchange.responses:  # the first request has what the handshake has left
+            client.seconds_left = (
+                limits.header_seconds_max if must_hurry else limits.idle_seconds_max
+            )
         while True:
             # The wait for a turn does not count: it is the load's fault, not this client's.
             async with self._share.turn():
                 with self._share.spending():
                     try:
                         request = exchange.next_request()
+                        has_arrived = request is None and self._read(exchange, client)
                     except EOFError:
                         return None
             if request is not None:
                 return request
             if exchange.has_begun and not must_hurry:
                 must_hurry = True
-                seconds = limits.header_seconds_max
-            began = trio.current_time()
-            with trio.move_on_after(seconds) as deadline:
-                data = await stream.receive_some(_READ_BYTES)
-            if deadline.cancelled_caught:
+                client.seconds_left = limits.header_seconds_max
+            if not has_arrived and not client.has_buffered and not await client.wait():
                 break
-            seconds = max(0.0, seconds - (trio.current_time() - began))
-            exchange.receive(data)
         if not exchange.has_begun:
             return None
         raise exchange.too_slow()
+
+    def _read(self, exchange: HttpExchange, client: HttpConnection) -> bool:
+        """Pass what has arrived to the exchange. Returns whether anything has."""
+        data = client.read()
+        if data is not None:
+            exchange.receive(data)
+        return data is not None
 
     async def _build(self, request: HttpRequest) -> HttpResponse:
         """Build the page for a request, within the loop share and one page at a time.
@@ -303,15 +323,18 @@ class MetricsListener:
                     return False
         return True
 
-    async def _linger(self, stream: trio.abc.Stream) -> None:
+    async def _linger(self, client: HttpConnection) -> None:
         """Let a peer that is still sending read its response: a close would send a reset."""
-        if not isinstance(stream, trio.SocketStream):
+        if client.has_tls:
             return  # TLS has its close_notify
-        with trio.move_on_after(self._limits.linger_seconds_max):
-            await stream.send_eof()
-            left = _LINGER_BYTES
-            while left > 0 and (data := await stream.receive_some(_READ_BYTES)):
-                left -= len(data)
+        client.send_end()
+        client.seconds_left = self._limits.linger_seconds_max
+        left = _LINGER_BYTES
+        while left > 0 and await client.wait():
+            data = client.read()
+            if data == b"":
+                break
+            left -= len(data or b"")
 
 
 def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
