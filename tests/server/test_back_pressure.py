@@ -154,6 +154,28 @@ async def test_memory_of_a_request_that_waits_is_back_when_its_peer_goes() -> No
         assert 0 == rig.server.pool.used
 
 
+async def test_memory_of_a_request_is_back_if_its_processor_ends_just_after_its_response(
+    kind: ReadinessKind,
+) -> None:
+    """The handler responds itself, and goes on after that."""
+
+    async def handle(request: Request) -> None:
+        request.respond(answer(b"response"))
+        rig.processors[0].end()
+        await wait_all_tasks_blocked()
+
+    async with serving(
+        kind, handler=handle, queued_max_request_bytes=MEGABYTE, socket_request_max_bytes=MEGABYTE
+    ) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(bytes(MEGABYTE // 2))
+        assert b"" == await peer.receive_to_end()
+
+        pool = rig.server.pool
+        assert pool is not None
+        assert 0 == pool.used
+
+
 async def test_a_loop_that_waits_keeps_no_payload_that_was_released(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
         peer = await rig.connect()

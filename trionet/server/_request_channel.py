@@ -315,6 +315,8 @@ class ResponseQueue:
     def close(self) -> None:
         """Drop all queued responses and all responses that are added later."""
         self._is_closed = True
+        for request in self._batch:
+            request.return_lease()
         self._batch = []
         self._incoming.close()
 
