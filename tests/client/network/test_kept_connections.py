@@ -13,7 +13,7 @@ from trionet.client.network._open_client import open_network_client
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.testing import MemoryNetwork, NetworkEvent
 
-BOOTSTRAP = Node(-1, "10.0.0.1", 9092)
+BOOTSTRAP = Node(-2, "10.0.0.1", 9092)
 
 
 @pytest.fixture

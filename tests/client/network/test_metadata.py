@@ -54,7 +54,7 @@ def answer(
 def test_beginning_knows_the_bootstrap_servers_and_asks_at_once() -> None:
     known = metadata()
 
-    assert {-1: Node(-1, "a", 1), -2: Node(-2, "b", 2)} == known.cluster.nodes
+    assert {-2: Node(-2, "a", 1), -3: Node(-3, "b", 2)} == known.cluster.nodes
     assert known.cluster.is_bootstrap
     assert 0 == known.time_to_next_update(0.0)
 
@@ -395,7 +395,7 @@ def test_leader_of_an_older_epoch_is_not_believed_without_topic_ids() -> None:
 def test_brokers_that_describe_nothing_for_long_are_given_up() -> None:
     """KIP-1102"""
     known = metadata(MetadataTimes(rebootstrap_seconds=60.0))
-    known.update(answer({0: (1, 5)}), 0.0)
+    known.update(answer({0: (1, 5), 1: (-1, 5)}), 0.0)
     known.attempt_started(10.0)
     known.failed(40.0)
     assert not known.needs_rebootstrap(70.0)
@@ -404,8 +404,10 @@ def test_brokers_that_describe_nothing_for_long_are_given_up() -> None:
     known.rebootstrap(70.1)
 
     assert known.cluster.is_bootstrap
-    assert {-1, -2} == set(known.cluster.nodes)
+    assert {-2, -3} == set(known.cluster.nodes)
     assert "t" in known.cluster.topics
+    assert known.cluster.leader("t", 0) is None
+    assert known.cluster.leader("t", 1) is None
     assert 0 == known.time_to_next_update(70.1)
     assert not known.needs_rebootstrap(130.0)
 

@@ -53,7 +53,7 @@ async def test_a_wait_for_metadata_ends_with_the_failed_authentication(
 ) -> None:
     async with open_network_client("10.0.0.9:9092", network=network) as client:
         await be_able_to_send(client)
-        await poll_until(client, lambda: client.connection_failed(Node(-1, "10.0.0.9", 9092)))
+        await poll_until(client, lambda: client.connection_failed(Node(-2, "10.0.0.9", 9092)))
 
         async def wait() -> None:
             with pytest.raises(AuthenticationError, match="node 2: no"):

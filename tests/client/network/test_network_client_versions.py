@@ -85,7 +85,7 @@ async def test_older_broker_is_asked_again_in_a_version_it_knows(
     node.replies["ApiVersions"] = reply
     async with open_network_client("10.0.0.9:9092", network=network) as client:
         await trio.lowlevel.checkpoint()
-        client._client._states.connecting(-1, "10.0.0.9", 0.0)  # nobody else connects meanwhile
+        client._client._states.connecting(-2, "10.0.0.9", 0.0)  # nobody else connects meanwhile
         while client._client._states.of(NODE.id).state is not ConnectionState.READY:
             client.ready(NODE)
             await client.poll()

@@ -120,7 +120,7 @@ async def test_a_broker_that_leaves_in_the_exchange_may_be_an_old_one_that_says_
     node.replies["SaslHandshake"] = lambda _: Hangup()
     async with node.listening(), polled_client(node.address, by_password(), network) as client:
         with pytest.raises(DisconnectedError, match="during SASL authentication"):
-            await client.until_ready(Node(-1, node.host, 9092))
+            await client.until_ready(Node(-2, node.host, 9092))
 
     assert "or a broker older than Kafka 1.0 that rejects the credentials" in caplog.text
 
@@ -133,7 +133,7 @@ async def test_an_exchange_without_a_response_ends_with_the_connect(
     node.replies["ApiVersions"] = lambda _: None
     async with node.listening(), polled_client(node.address, by_password(), network) as client:
         with trio.fail_after(12.1), pytest.raises(DisconnectedError):
-            await client.until_ready(Node(-1, node.host, 9092))
+            await client.until_ready(Node(-2, node.host, 9092))
         assert ["ApiVersions"] == node.names()
 
 

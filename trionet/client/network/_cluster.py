@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
@@ -206,8 +207,13 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, servers: Iterable[tuple[str, int]]) -> Cluster:
-        """Create the initial snapshot, in which the servers have artificial negative ids."""
-        nodes = {-1 - i: Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)}
+        """Create the initial snapshot, in which the servers have artificial negative ids.
+
+        They count down from -2. Kafka's count down from -1, which stands for no node everywhere
+        else: the first server would lead the partitions that have no leader.
+        """
+        ids = itertools.count(NO_LEADER - 1, -1)
+        nodes = {id: Node(id, host, port) for id, (host, port) in zip(ids, servers, strict=False)}
         return cls(nodes=nodes, is_bootstrap=True)
 
     def node_at(self, host: str, port: int) -> Node | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -14,10 +14,11 @@ from trio.testing import MockClock
 from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from support.scripted_node import Seen
-from trionet import ApiError, DisconnectedError
+from trionet import ApiError, DisconnectedError, open_producer
 from trionet.client.producer._settings import ProducerSettings
 from trionet.errors import RecordTooLargeError
 from trionet.protocol import error_codes
+from trionet.protocol._wire import Message
 from trionet.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -81,6 +82,32 @@ async def test_with_one_in_flight_a_partition_is_muted_until_the_response(
         await second
     assert [b"0", b"a", b"b"] == leaders.values()
     assert [1, 1, 2, 2] == [each.node for each in leaders.batches]
+
+
+async def test_bootstrap_server_is_sent_no_records_while_the_leaders_are_unknown(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """A producer that has lost all brokers begins anew at that server (KIP-899)."""
+    leaders = Leaders(network, nodes=2)
+    leaders.leaders[T0] = (2, 1)
+    bootstrap = leaders.nodes[1]
+    describe = bootstrap.replies["Metadata"]
+    asked: list[Seen] = []
+    settings = attrs.evolve(PLAIN, retries=0)
+    async with open_producer(bootstrap.address, settings, network=network) as producer:
+        async with leaders.listening():
+            await producer.send("t", b"a")
+        bootstrap.replies["Metadata"] = asked.append
+        await trio.sleep(1)
+        async with leaders.listening():
+            await trio.sleep(2)
+            delivery = await producer.enqueue("t", b"b")
+            await trio.sleep(1)
+            bootstrap.replies["Metadata"] = describe
+            await asked[0].respond(cast(Message, describe(asked[0])))
+            await delivery
+
+    assert [(2, [b"a"]), (2, [b"b"])] == [(each.node, each.values) for each in leaders.batches]
 
 
 async def test_error_that_is_no_passing_one_fails_the_record_at_once(
