@@ -109,9 +109,17 @@ class Nodes:
         self._updates = self._client.metadata.request_update()
 
     async def known(self) -> Mapping[int, Node]:
-        """Return all known brokers, keyed by id."""
-        await self._client.until_updated(self._updates)
-        return self._client.metadata.cluster.nodes
+        """Return all known brokers, keyed by id.
+
+        While the client has returned to its bootstrap servers, this waits: brokers are not known by
+        their ids then, and the servers need not be all of them.
+        """
+        while True:
+            await self._client.until_updated(self._updates)
+            cluster = self._client.metadata.cluster
+            if not cluster.is_bootstrap:
+                return cluster.nodes
+            self.refresh()
 
     async def all(self) -> Mapping[int, Node]:
         """Return all brokers, keyed by id, from metadata at most a second old."""
