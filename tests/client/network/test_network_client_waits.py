@@ -6,12 +6,22 @@ import socket
 import struct
 import traceback
 
+import attrs
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from support.network_clients import HEARTBEAT, NODE, become_ready, outcomes, with_requests
+from support.network_clients import (
+    HEARTBEAT,
+    NODE,
+    SETTINGS,
+    become_ready,
+    outcomes,
+    with_requests,
+)
 from support.scripted_node import NamedNetwork, ScriptedNode
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client._network_settings import ConnectionTimes
 from trionet.client.network._cluster import Node
 from trionet.client.network._connections import LOOKUPS_MAX
 from trionet.client.network._network_client import NetworkClient
@@ -289,3 +299,21 @@ async def test_a_wait_for_a_node_ends_with_why_it_cannot_be_reached(
     assert "could not connect to 10.0.0.1:9092 (node 1): connection refused" == str(refused.value)
     cause = "name does not resolve (nowhere has no address)"
     assert f"could not connect to nowhere:9092 (node 3): {cause}" == str(unknown.value)
+
+
+@pytest.mark.parametrize("backoff_seconds", [0.0, 0.05])
+async def test_a_wait_for_a_node_ends_with_its_first_failure_however_soon_the_next_attempt_is(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode, backoff_seconds: float
+) -> None:
+    network.faults.delay_seconds = (0.001, 0.001)
+    times = ConnectionTimes(reconnect=ExponentialBackoff(backoff_seconds, backoff_seconds))
+    settings = attrs.evolve(SETTINGS, times=times)
+    async with (
+        open_network_client(node.address, settings, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        await client.until_updated()
+        with trio.fail_after(1), pytest.raises(DisconnectedError, match="connection refused"):
+            await client.until_ready(Node(2, "10.0.0.2", 9092))
+        nursery.cancel_scope.cancel()

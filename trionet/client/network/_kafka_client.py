@@ -377,14 +377,13 @@ class KafkaClient:
             return
         self._states.add_waiting(node.id)
         self._selector.wakeup()  # the next poll ends in time to retry this node
-        was_tried = False
+        before = self.connection(node).error
         try:
             while not self.ready(node):
-                connection = self.connection(node)
-                has_failed = connection.is_disconnected
-                if has_failed and was_tried:
-                    raise again(connection.error or DisconnectedError(str(node)))
-                was_tried = was_tried or not has_failed
+                # By its error, since ready() or another task may have started the next attempt.
+                error = self.connection(node).error
+                if error is not None and error is not before:
+                    raise again(error)
                 await self.until_polled()
         finally:
             self._states.remove_waiting(node.id)
