@@ -399,6 +399,13 @@ def test_passwords_and_versions_reach_the_context(tmp_path: Path) -> None:
     assert ssl.TLSVersion.TLSv1_3 is secure.tls.context.minimum_version
 
 
+def test_types_of_stores_may_be_in_any_case(tmp_path: Path) -> None:
+    """Java compares them so."""
+    settings = tls_settings(tmp_path) | {"ssl.keystore.type": "pem", "ssl.truststore.type": "Pem"}
+
+    assert security(settings, SecurityProtocol.SSL).tls is not None
+
+
 def test_plain_over_tls_from_settings_to_principal(tmp_path: Path) -> None:
     """A1: SASL_SSL as a whole: handshake of TLS, then the exchange through it."""
     settings = {

@@ -250,13 +250,14 @@ def _tls(settings: ListenerSettings, protocol: SecurityProtocol) -> TlsSettings:
         own = settings.own("ssl.client.auth")
         client_auth = own if isinstance(own, str) else "none"
     return TlsSettings(
-        keystore_type=settings.text("ssl.keystore.type") or "JKS",
+        # Java's names of types, which it compares case-insensitively.
+        keystore_type=(settings.text("ssl.keystore.type") or "JKS").upper(),
         keystore_location=settings.text("ssl.keystore.location"),
         keystore_password=settings.text("ssl.keystore.password"),
         keystore_key=settings.text("ssl.keystore.key"),
         keystore_certificate_chain=settings.text("ssl.keystore.certificate.chain"),
         key_password=settings.text("ssl.key.password"),
-        truststore_type=settings.text("ssl.truststore.type") or "JKS",
+        truststore_type=(settings.text("ssl.truststore.type") or "JKS").upper(),
         truststore_location=settings.text("ssl.truststore.location"),
         truststore_password=settings.text("ssl.truststore.password"),
         truststore_certificates=settings.text("ssl.truststore.certificates"),
