@@ -51,6 +51,9 @@ def test_what_is_given_is_read(
         ("acks", -1, "-1"),
         ("security.protocol", "plaintext", "PLAINTEXT"),
         ("metadata.recovery.strategy", "NONE", "none"),
+        ("ssl.endpoint.identification.algorithm", "HTTPS", "https"),
+        ("ssl.keystore.type", "pkcs12", "PKCS12"),
+        ("ssl.truststore.type", "Pem", "PEM"),
     ],
 )
 def test_what_kafka_compares_without_regard_to_case_and_numbers_of_acks(
@@ -104,6 +107,11 @@ def test_what_kafka_compares_without_regard_to_case_and_numbers_of_acks(
                 " and pass the partition with each record"
             ),
         ),
+        ({"client.id": "a\udcff"}, r"client.id = 'a\udcff' cannot be encoded as UTF-8"),
+        (
+            {"transactional.id": "ä" * 2**14},
+            "transactional.id has 32768 bytes; allowed: at most 32767",
+        ),
     ],
 )
 def test_what_is_not_allowed_is_an_error_that_says_what_is(
@@ -113,6 +121,10 @@ def test_what_is_not_allowed_is_an_error_that_says_what_is(
         read(config)
 
     assert error == str(raised.value)
+
+
+def test_the_name_of_a_file_may_be_any_bytes() -> None:
+    assert "/\udcff" == read({"ssl.keystore.location": "/\udcff"})["ssl.keystore.location"]
 
 
 def test_an_error_never_quotes_a_secret() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Final
 
 from ..._util._logging import get_logger
 from ...errors import ConfigError
-from ...protocol._config_types import Password, Value, parse_value, value_text
+from ...protocol._config_types import STRING, Password, Value, parse_value, value_text
 from ._keys import KERBEROS, ClientKeys
 
 logger = get_logger("trionet.client")
@@ -32,8 +33,8 @@ def _without_kerberos(raw: object) -> object:
     return raw
 
 
-# Kafka compares these case-insensitively (ConfigDef.CaseInsensitiveValidString), and `acks=1` is
-# what Python users write.
+# Kafka compares these case-insensitively (ConfigDef.CaseInsensitiveValidString; Java, for those of
+# TLS), and `acks=1` is what Python users write.
 _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
     {
         "acks": _number_as_text,
@@ -42,8 +43,14 @@ _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
         "metrics.recording.level": _upper,
         "sasl.mechanism": _without_kerberos,
         "security.protocol": _upper,
+        "ssl.endpoint.identification.algorithm": _lower,
+        "ssl.keystore.type": _upper,
+        "ssl.truststore.type": _upper,
     }
 )
+
+#: The size of the longest text in a request, of which the header's client id is an example.
+_TEXT_BYTES_MAX: Final = 2**15 - 1
 
 
 class ClientConfig:
@@ -151,12 +158,29 @@ def read_config(
             key, kind, _, rule = keys.row(name)
             before = _BEFORE_PARSING.get(key)
             value = parse_value(key, kind, rule, before(raw) if before else raw)
+            _check_text(key, kind, value)
             given.pop(key, None)
             if value is not None:
                 given[key] = value
     for key, value in given.items():
         _reject_unsupported(keys, key, value)
     return ClientConfig(keys, given)
+
+
+def _check_text(key: str, kind: int, value: Value) -> None:
+    """Check that a request can contain a text; if not, the client would fail at its first request.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if kind != STRING or not isinstance(value, str) or key.endswith(".location"):
+        return  # the name of a file may be any bytes
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise ConfigError(f"{key} = {value!a} cannot be encoded as UTF-8") from None
+    if size > _TEXT_BYTES_MAX:
+        raise ConfigError(f"{key} has {size} bytes; allowed: at most {_TEXT_BYTES_MAX}")
 
 
 def check_config(keys: ClientKeys, config: object) -> None:
