@@ -79,6 +79,30 @@ async def test_what_was_asked_after_the_metadata_gets_a_response(
     assert 1 == connects(events)
 
 
+async def test_nor_is_it_made_again_once_the_node_has_been_lost(
+    autojump_clock: MockClock, network: MemoryNetwork, events: list[NetworkEvent]
+) -> None:
+    """The client then begins anew at the bootstrap server (KIP-899)."""
+    scripted = node_that_beats(network)
+    async with (
+        open_network_client(scripted.address, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        async with scripted.listening():
+            await client.until_updated()
+            [node] = client.metadata.cluster.nodes.values()
+            await client.request(node, HEARTBEAT)
+        await trio.sleep(1)
+        scripted.seen.clear()
+        async with scripted.listening():
+            await client.until_updated(client.metadata.request_update())
+            await client.request(node, HEARTBEAT)
+            nursery.cancel_scope.cancel()
+
+    assert ["ApiVersions", "Metadata", "Heartbeat"] == scripted.names()
+
+
 async def test_it_stays_the_servers_for_who_waits_for_that(
     autojump_clock: MockClock, network: MemoryNetwork, events: list[NetworkEvent]
 ) -> None:

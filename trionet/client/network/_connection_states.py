@@ -124,6 +124,11 @@ class NodeConnectionState:
         return self.state in _LOST
 
     @property
+    def has_connection(self) -> bool:
+        """Whether there is a connection, or an attempt to establish one."""
+        return self.state is not None and self.state not in _LOST
+
+    @property
     def authentication_error(self) -> AuthenticationError | None:
         """The error of the last connection if authentication failed; None otherwise."""
         return self.error if isinstance(self.error, AuthenticationError) else None
@@ -390,7 +395,8 @@ class ClusterConnectionStates:
                 self.remove(node_id)
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Move a connection to the id of the node that it leads to, which must have none yet."""
+        """Move a connection to the id of the node that it leads to, which must have none."""
+        self.remove(new_id)
         self._nodes[new_id] = self._nodes.pop(node_id)
 
     def remove(self, node_id: int) -> None:

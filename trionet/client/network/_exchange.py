@@ -273,7 +273,7 @@ class Exchange:
         broker, and leave the first one idle.
         """
         node = None if asked is None else cluster.node_at(asked.host, asked.port)
-        if asked is None or node is None or self._states.of(node.id).state is not None:
+        if asked is None or node is None or self._states.of(node.id).has_connection:
             return
         if self._connections.channel(asked.id) is None or self._states.is_awaited(asked.id):
             return

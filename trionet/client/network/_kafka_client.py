@@ -203,8 +203,7 @@ class KafkaClient:
         return len(in_flight) if node is None else in_flight.count(node.id)
 
     def disconnect(self, node: Node) -> None:
-        connection = self.connection(node)
-        if connection.state is None or connection.is_disconnected:
+        if not self.connection(node).has_connection:
             return
         error = DisconnectedError(f"{node}: the client closed the connection")
         self._exchange.give_up(node.id, error, self._clock())
