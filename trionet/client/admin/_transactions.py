@@ -38,13 +38,12 @@ from ..network._cluster import Node
 from ._calls import AdminCalls, Outcomes, Results
 from ._conversions import by_partition, check, failure, failures, known
 from ._groups import CommittedOffset
-from ._nodes import Place
 
 _NONE: Final = -1
 _ID_NOT_FOUND: Final = error_codes.TRANSACTIONAL_ID_NOT_FOUND
 _CONCURRENT: Final = frozenset({error_codes.CONCURRENT_TRANSACTIONS})
-#: A group's coordinator may not have heard of a new topic yet.
-_OFFSET_RETRIED: Final = _CONCURRENT | {error_codes.UNKNOWN_TOPIC_OR_PARTITION}
+#: A broker may not have heard of a new topic yet.
+_UNKNOWN_TOPIC: Final = frozenset({error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 #: A producer's default of transaction.timeout.ms.
 _FENCE_TIMEOUT_MS_MAX: Final = 60_000
 # Of EndTxn and TxnOffsetCommit: with this version, TV2 begins (KIP-890).
@@ -165,9 +164,11 @@ class TransactionCalls(AdminCalls):
 
         place = self._nodes.at_leaders
         if broker_id is not None:
-            at_broker: Place[TopicPartition] = self._nodes.at_brokers(lambda _: broker_id)
-            place = place._replace(find=at_broker.find)
-        return await self._calls.for_each(items(partitions, TopicPartition), place, send)
+            # That it does not lead a partition will not change (Kafka: DescribeProducersHandler).
+            place = self._nodes.at_brokers(lambda _: broker_id)
+        return await self._calls.for_each(
+            items(partitions, TopicPartition), place, send, retried=_UNKNOWN_TOPIC
+        )
 
     async def list(
         self,
@@ -497,7 +498,7 @@ class PreparedTransactionCalls(AdminCalls):
         )
         left = [group for group in offsets if added.get(group) is None]
         results = await self._calls.for_each(
-            left, self._nodes.at_groups, send, retried=_OFFSET_RETRIED, singly=True
+            left, self._nodes.at_groups, send, retried=_CONCURRENT | _UNKNOWN_TOPIC, singly=True
         )
         return Results({group: results.get(group, added.get(group)) for group in offsets})
 

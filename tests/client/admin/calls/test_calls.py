@@ -38,6 +38,11 @@ from trionet.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from trionet.protocol.messages.describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    TopicResponse,
+)
 from trionet.protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
     ResponsePartitionData,
@@ -444,6 +449,22 @@ async def test_broker_that_is_down_takes_only_its_own_items_with_it(
 
         assert [a1] == list(found.errors)
         assert isinstance(found[a1], CallTimedOutError)
+
+
+async def test_a_broker_that_the_caller_chose_is_not_asked_again_when_it_is_no_replica(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    """As in Kafka, since nothing would change: no other broker is looked for."""
+    code = error_codes.NOT_LEADER_OR_FOLLOWER
+    partitions = [PartitionResponse(partition_index=0, error_code=code)]
+    node.replies["DescribeProducers"] = lambda _: DescribeProducersResponse(
+        topics=[TopicResponse(name="a", partitions=partitions)]
+    )
+
+    found = await admin.describe_producers([A0], broker_id=node.node_id)
+
+    assert "NOT_LEADER_OR_FOLLOWER" == code_of(found[A0])
+    assert 1 == node.names().count("DescribeProducers")
 
 
 async def test_unknown_topic_is_asked_for_again_for_a_while_only(
