@@ -112,7 +112,7 @@ class ClusterCalls(AdminCalls):
         """Describe the cluster with a Metadata request, for brokers before Kafka 2.8 (KIP-700)."""
         body = MetadataRequest(topics=[], include_cluster_authorized_operations=include_operations)
         response: MetadataResponse = await self._calls.call_any(
-            body, version_min=8 if include_operations else 1
+            body, "the cluster", version_min=8 if include_operations else 1
         )
         return _cluster(response, nodes_of(response.brokers), frozenset())
 

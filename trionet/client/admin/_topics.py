@@ -306,7 +306,9 @@ class TopicCalls(AdminCalls):
         Raises:
             TrionetError: the request failed.
         """
-        response: MetadataResponse = await self._calls.call_any(MetadataRequest(topics=None))
+        response: MetadataResponse = await self._calls.call_any(
+            MetadataRequest(topics=None), "the topics"
+        )
         return {
             each.name: TopicListing(each.name, uuid_text(each.topic_id), each.is_internal)
             for each in response.topics

@@ -485,6 +485,17 @@ async def test_unknown_topic_is_asked_for_again_for_a_while_only(
 # The rest.
 
 
+async def test_metadata_that_a_broker_refuses_is_no_empty_list_of_topics(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    """KIP-1102."""
+    await admin.nodes()
+    node.replies["Metadata"] = lambda _: node.metadata(error_codes.REBOOTSTRAP_REQUIRED)
+
+    with pytest.raises(ApiError, match="the topics: REBOOTSTRAP_REQUIRED"):
+        await admin.list_topics()
+
+
 async def test_api_that_no_broker_has_is_an_error_at_once(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:
