@@ -131,6 +131,18 @@ def test_leader_that_another_response_named_is_taken_if_it_is_newer() -> None:
     assert {"t"} == set(known.cluster.topics)
 
 
+def test_address_of_a_leader_that_is_not_newer_is_as_old_as_that() -> None:
+    """A broker that has not heard of the leader has not heard where it has moved to, either."""
+    known = metadata()
+    known.update(answer({0: (2, 5), 1: (1, 5)}), 0.0)
+    nodes = dict(known.cluster.nodes)
+    told = {TopicPartition("t", 0): (2, 4)}
+
+    known.update_leaders(told, {2: Node(2, "10.0.0.7", 9092), 3: Node(3, "10.0.0.3", 9092)})
+
+    assert nodes == known.cluster.nodes
+
+
 def test_what_no_request_can_name_is_left_out() -> None:
     known, nameless = metadata(), MetadataResponseTopic(name="")
     response = answer({0: (1, 3), -5: (1, 3), 2**31 - 1: (2, 3)})

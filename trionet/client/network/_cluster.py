@@ -237,16 +237,19 @@ def with_leaders(
         before: the preceding snapshot.
         leaders: the node id and leader epoch of each partition's leader. Leaders whose epoch is not
             newer than the known one, or whose node is not known, are ignored.
-        nodes: the leaders' nodes, keyed by id, if the response includes them.
+        nodes: the leaders' nodes, keyed by id, if the response includes them; those of leaders that
+            are ignored are ignored, too.
     """
-    known = {**before.nodes, **nodes}
+    known = dict(before.nodes)
     changed: dict[str, TopicMetadata] = {}
     for (name, index), (leader, epoch) in leaders.items():
         topic = changed.get(name) or before.topics.get(name)
         partition = topic.partitions.get(index) if topic is not None else None
-        if topic is None or partition is None or leader not in known:
+        node = nodes.get(leader) or known.get(leader)
+        if topic is None or partition is None or node is None:
             continue
         if epoch > partition.leader_epoch:
+            known[leader] = node
             moved = attrs.evolve(partition, leader=leader, leader_epoch=epoch, error_code=0)
             changed[name] = attrs.evolve(topic, partitions={**topic.partitions, index: moved})
     return attrs.evolve(
