@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from support.network_clients import poll_until
 from support.scripted_node import ScriptedNode
 from trionet.client._network_settings import MetadataTimes
 from trionet.client._topic_partition import TopicPartition
@@ -18,7 +19,7 @@ from trionet.client.network._metadata import Metadata
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import ClientSettings, open_network_client
 from trionet.errors import DisconnectedError
-from trionet.protocol import error_codes
+from trionet.protocol import api_keys, error_codes
 from trionet.protocol._wire import NO_UUID
 from trionet.protocol.messages.metadata import (
     MetadataResponse,
@@ -422,6 +423,21 @@ def test_brokers_that_describe_nothing_for_long_are_given_up() -> None:
     assert known.cluster.leader("t", 1) is None
     assert 0 == known.time_to_next_update(70.1)
     assert not known.needs_rebootstrap(130.0)
+
+
+@pytest.mark.parametrize(("version", "epoch"), [(8, -1), (9, 5)])
+async def test_epochs_of_brokers_that_may_hold_old_ones_are_not_used(
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode, version: int, epoch: int
+) -> None:
+    """KAFKA-9212: such a broker goes on to describe the epoch from before a reassignment."""
+    node.ranges[api_keys.METADATA] = (0, version)
+    node.replies["Metadata"] = lambda _: answer({0: (1, 5)})
+    client.metadata.add_topics(["t"])
+
+    await poll_until(client, lambda: client.metadata.updates)
+
+    partition = client.metadata.cluster.topics["t"].partitions[0]
+    assert (1, epoch) == (partition.leader, partition.leader_epoch)
 
 
 async def test_client_comes_back_by_its_bootstrap_servers_when_all_brokers_have_moved(

@@ -271,6 +271,20 @@ def without_topic(before: Cluster, name: str) -> Cluster:
     )
 
 
+EPOCHS_VERSION = 9
+"""The first Metadata version whose leader epochs can be relied on.
+
+Brokers before Kafka 2.4, which do not have it, may report an older epoch than the leader's until
+they are restarted, and requests with that epoch would fail as long (KAFKA-9212)."""
+
+
+def forget_epochs(response: MetadataResponse) -> None:
+    """Make the leader epochs of a response in a version before :data:`EPOCHS_VERSION` unknown."""
+    for topic in response.topics:
+        for each in topic.partitions:
+            each.leader_epoch = -1
+
+
 def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
     """Return the snapshot of the cluster that a Metadata response describes.
 

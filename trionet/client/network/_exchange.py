@@ -33,11 +33,12 @@ from ...net.wire._transmission import Send
 from ...protocol import api_keys, error_codes
 from ...protocol._codec import ApiVersionCodec
 from ...protocol._wire import Message
+from ...protocol.messages.metadata import MetadataResponse
 from .._counters import ClientCounters
 from .._network_settings import RequestSettings
 from ..security._sasl_client_authenticator import RESERVED_IDS
 from ._api_versions import ConnectionSetup
-from ._cluster import Cluster, Node
+from ._cluster import EPOCHS_VERSION, Cluster, Node, forget_epochs
 from ._connection_states import PATIENCE_SECONDS, ClusterConnectionStates
 from ._connections import RESPONSE_LIMIT, Connections
 from ._in_flight import (
@@ -250,6 +251,8 @@ class Exchange:
             request.callback(request.outcome(now, body, error))
         elif request.codec.api_key in _DESCRIPTIONS:
             if error is None:
+                if isinstance(body, MetadataResponse) and request.codec.version < EPOCHS_VERSION:
+                    forget_epochs(body)
                 before = self._updater.metadata.cluster
                 self._updater.handle_response(body, now)
                 cluster = self._updater.metadata.cluster
