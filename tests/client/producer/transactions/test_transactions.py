@@ -25,6 +25,8 @@ from support.scripted_coordinator import (
     refuse,
 )
 from support.scripted_leaders import AT_ONCE, hang_up, refusal
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client._network_settings import ConnectionTimes
 from trionet.client._prepared_transaction import PreparedTransaction
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.coordinator._classic_member import GroupMetadata
@@ -545,6 +547,28 @@ async def test_outcome_is_found_while_nobody_waits(
         await trio.sleep(10)
 
         assert COMMITTED == leaders.state
+
+
+@pytest.mark.parametrize("backoff_seconds", [0.0, 0.05])
+async def test_coordinator_is_looked_for_again_when_its_node_has_gone(
+    autojump_clock: MockClock, network: MemoryNetwork, backoff_seconds: float
+) -> None:
+    """However soon the next attempt to connect to that node may begin."""
+    leaders = CoordinatedLeaders(network, nodes=2)
+    network.faults.delay_seconds = (0.001, 0.001)
+    reconnect = ExponentialBackoff(backoff_seconds, backoff_seconds)
+    client = attrs.evolve(AT_ONCE.client, times=ConnectionTimes(reconnect=reconnect))
+    async with leaders.producer(attrs.evolve(SETTINGS, client=client)) as producer:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+        network.kill_host("10.0.0.2")
+        leaders.coordinator = 1
+
+        with trio.fail_after(2):
+            async with producer.transaction():
+                await producer.send("t", b"b")
+
+    assert [b"a", b"b"] == leaders.values_committed()
 
 
 @pytest.mark.parametrize("level", [1, 2])

@@ -169,11 +169,13 @@ class TransactionRequests:
         if node is None:
             return self._find(key, now)
         if not self._client.ready(node):
-            if self._client.connection(node).is_disconnected:  # in its backoff: it may be gone
+            connection = self._client.connection(node)
+            # It may be gone. Without a reconnect backoff, ready() has begun the next attempt.
+            if connection.is_disconnected or connection.failures > 1:
                 del self._coordinators[key]
                 self._try_later(f"{node} cannot be reached")
                 return self._not_before
-            return now + (self._client.connection(node).poll_delay(now) or math.inf)
+            return now + (connection.poll_delay(now) or math.inf)
         request, version_min, version_max = self._request(step)
         self._is_in_flight = True
         self._transaction.sent(step)
