@@ -115,6 +115,47 @@ async def test_a_member_that_was_thrown_out_hears_of_the_loss_and_joins_anew(
         assert [("lost", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])] == member.told[1:]
 
 
+@pytest.mark.parametrize("finder", ["the commit before the join", "a heartbeat in flight"])
+async def test_a_loss_that_is_found_while_a_join_is_prepared_is_reported_before_the_join(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    finder: str,
+) -> None:
+    """Others may have owned the partitions: their positions and commits would be stale."""
+    async with open_member(broker, network, assignors=COOPERATIVE) as member:
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
+        if finder == "a heartbeat in flight":
+            kit.faults.fail("Heartbeat", "UNKNOWN_MEMBER_ID", delay=1)
+            with trio.move_on_after(3.5):
+                await member.read_on()
+        else:
+            member.subscription.assignment.seek(TopicPartition("t", 0), FetchPosition(7))
+            kit.faults.fail("OffsetCommit", "UNKNOWN_MEMBER_ID")
+        member.coordinator.rejoin("as the program says")
+        await member.read(lambda: len(member.told) > 2)
+
+        assert [("lost", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])] == member.told[1:]
+
+
+async def test_a_slow_member_gives_up_its_partitions_before_its_coordinator_responds(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """The others get them with the request, whatever becomes of the response."""
+    async with open_member(broker, network, max_poll_interval_seconds=10) as member:
+        await member.read(lambda: bool(member.has))
+        kit.faults.swallow("LeaveGroup", executed=True)
+        await trio.sleep(12)
+        assert [] == kit.group("readers").members
+        await member.ask()
+
+        assert [("lost", [0, 1, 2, 3])] == member.told[1:]
+        assert [] == member.has
+
+
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"])
 async def test_a_coordinator_that_moves_is_looked_for_and_nothing_is_given_up(
     autojump_clock: MockClock,

@@ -29,6 +29,8 @@ LOGGER: Final = get_logger(__name__)
 JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
 """How much longer than the rebalance timeout to wait for a JoinGroup response (KAFKA-7610)."""
 
+_SLOW_USER: Final = "max.poll.interval.ms was exceeded"
+
 
 class Heartbeat:
     """A member's heartbeat and session timers.
@@ -150,6 +152,7 @@ class Membership:
         self._failures = 0
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
+        self._joins_from_generation = False
         self.poll_interval = PollInterval(settings.max_poll_interval_seconds)
         self.is_joining = False
         self.joined: Generation | None = None
@@ -158,6 +161,7 @@ class Membership:
     def join(self) -> None:
         """Start joining the group, now that the user's task is ready."""
         self.is_joining = True
+        self._joins_from_generation = not self._member.has_lost_generation
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
@@ -205,22 +209,23 @@ class Membership:
         self._notify()
 
     async def _join_keeping_state(self) -> bool:
-        """Try until the member has joined; return False if the group has removed the member.
+        """Try until the member has joined; return False if it has been removed since :meth:`join`.
 
         After a removal, the user's task must first report as lost the partitions that a cooperative
-        member keeps while it joins (Kafka: resetStateAndRejoin).
+        member keeps while it joins (Kafka: resetStateAndRejoin). A heartbeat that was in flight may
+        have found the removal before the first attempt.
         """
-        had_generation = not self._member.has_lost_generation
         failures = 0
-        while (verdict := await self._try_to_join()) is not Verdict.DONE:
-            if had_generation and self._member.has_lost_generation:
-                return False
+        while not (self._joins_from_generation and self._member.has_lost_generation):
+            verdict = await self._try_to_join()
+            if verdict is Verdict.DONE:
+                return True
             if verdict is Verdict.FIND_COORDINATOR:
                 self._finder.forget(self._finder.node, "the node is not the coordinator")
             if verdict is not Verdict.RETRY_NOW:
                 failures += 1
                 await trio.sleep(self._settings.retry.seconds(failures, self._rng))
-        return True
+        return False
 
     async def _try_to_join(self) -> Verdict:
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -311,8 +316,9 @@ class Membership:
     async def _leave_slow_user(self, now: float) -> None:
         """Leave the group because the user has not requested a record in time.
 
-        Other members then get the partitions. A static member sends no LeaveGroup request and keeps
-        its partitions until its session ends (Kafka: handlePollTimeoutExpiry).
+        Other members then get the partitions, which the user's task therefore gives up from now on,
+        not from the response on. A static member sends no LeaveGroup request and keeps its
+        partitions until its session ends (Kafka: handlePollTimeoutExpiry, maybeLeaveGroup).
         """
         await trio.lowlevel.checkpoint()
         LOGGER.warning(
@@ -322,11 +328,12 @@ class Membership:
             now - self.poll_interval.polled_at,
             self._settings.max_poll_interval_seconds * 1000,
         )
+        self._member.reset(_SLOW_USER, keeps_member_id=True)
+        self._notify()
         if not self._member.is_static and self._finder.node is not None:
             with trio.move_on_after(self._settings.request_timeout_seconds):
-                await self._send_leave("max.poll.interval.ms was exceeded")
-        self._member.reset("max.poll.interval.ms was exceeded")
-        self._notify()
+                await self._send_leave(_SLOW_USER)
+        self._member.reset(_SLOW_USER)
 
     # Leaving.
 

@@ -254,6 +254,8 @@ class RebalanceSteps:
 
     async def _join(self) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
+        if self._member.has_lost_generation and self._subscription.assignment.partitions:
+            return  # lost since prepare(), which is called again, and reports the loss first
         self._join_group()
 
     def complete(self, joined: Generation) -> None:
