@@ -21,7 +21,7 @@ from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._settings import FetchSettings
 from trionet.client.consumer.state._reset_strategy import EARLIEST, ResetStrategy
-from trionet.errors import ApiError, LogTruncationError
+from trionet.errors import ApiError, CorruptRecordError, LogTruncationError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData
 from trionet.protocol.messages.list_offsets import (
@@ -222,6 +222,29 @@ async def test_follower_that_lacks_an_offset_is_left_for_the_leader(
         assert [(1, 0), (2, 0), (1, 0)] == logs.fetches[:3]
 
 
+@pytest.mark.parametrize(
+    "error_code",
+    [
+        error_codes.NOT_LEADER_OR_FOLLOWER,
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+        error_codes.REPLICA_NOT_AVAILABLE,
+        error_codes.KAFKA_STORAGE_ERROR,
+    ],
+)
+async def test_follower_that_has_no_replica_is_left_for_the_leader(
+    network: MemoryNetwork, autojump_clock: MockClock, error_code: int
+) -> None:
+    """The leader's metadata are as they were, so that no update would say so."""
+    logs = Logs(network, nodes=2)
+    logs.write(b"a")
+    logs.answers = [PartitionData(preferred_read_replica=2), refused(error_code)]
+    async with reading(network, logs) as consumer:
+        consumer.seek(T0, 0)
+
+        assert [b"a"] == await values(consumer, 1)
+        assert [(1, 0), (2, 0), (1, 0)] == logs.fetches[:3]
+
+
 # Refusals.
 
 
@@ -248,6 +271,39 @@ async def test_what_passes_is_tried_again_after_a_wait(
         assert [b"a"] == await values(consumer, 1)
         assert [(1, 0)] * 4 == logs.fetches[:4]
         assert 3 * 0.08 <= trio.current_time() - began < 3
+
+
+async def test_records_that_are_damaged_in_the_log_are_an_error_after_those_before_them(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """The broker would return the same code to each further request."""
+    logs = Logs(network)
+    logs.write(b"a")
+    logs.answers = [None, *[refused(error_codes.CORRUPT_MESSAGE)] * 50]
+    async with reading(network, logs) as consumer:
+        with trio.fail_after(20):
+            await consumer.until_connected()
+            await trio.sleep(1)
+            assert b"a" == (await anext(consumer)).value
+            for _ in range(2):
+                with pytest.raises(CorruptRecordError, match=r"t-0 at offset 1: .*CORRUPT_MESSAGE"):
+                    await anext(consumer)
+            logs.end = 2
+            logs.write(b"c")
+            logs.answers.clear()
+            consumer.seek(T0, 2)
+            assert b"c" == (await anext(consumer)).value
+
+
+async def test_a_limit_of_no_bytes_is_one_batch_a_response(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """KIP-74: a response has a batch, however large that is."""
+    logs = Logs(network)
+    logs.write(b"a", b"b")
+    limits = FetchSettings(bytes_max=0, partition_bytes_max=0)
+    async with reading(network, logs, fetch=limits) as consumer:
+        assert [b"a", b"b"] == await values(consumer, 2)
 
 
 def grow(times: list[float]) -> bool:

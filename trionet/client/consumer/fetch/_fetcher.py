@@ -26,6 +26,7 @@ import trio
 
 from ...._util._logging import get_logger
 from ....errors import (
+    CorruptRecordError,
     FetchTooLargeError,
     OffsetOutOfRangeError,
     PartitionError,
@@ -65,6 +66,9 @@ VERSION_MIN = 4
 
 #: Errors of a node that is not up to date yet. A retry of the same request will soon succeed.
 _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSET_NOT_AVAILABLE})
+
+#: Errors about the records at the offset that was asked for.
+_AT_POSITION: Final = frozenset({error_codes.OFFSET_OUT_OF_RANGE, error_codes.CORRUPT_MESSAGE})
 
 
 class PendingFetch(NamedTuple):
@@ -160,7 +164,9 @@ class Fetcher:
         if self._is_closed:
             return math.inf
         ends = self._buffer.ends()
-        self._lacks_room = sum(size for size, _ in ends.values()) >= self._settings.bytes_max
+        # With fetch.max.bytes=0, a response still has the first batch (KIP-74).
+        size = sum(size for size, _ in ends.values())
+        self._lacks_room = size >= max(1, self._settings.bytes_max)
         if self._lacks_room:
             self._buffer.drop_paused()
             return math.inf
@@ -400,13 +406,16 @@ class Fetcher:
     ) -> None:
         state = asked.state
         state.put_off(now, self._retry, self._rng)
-        if data.error_code == error_codes.OFFSET_OUT_OF_RANGE and asked.position != state.position:
-            return  # buffered records before that offset are handed out first
         code = data.error_code
+        if code in _AT_POSITION and asked.position != state.position:
+            return  # buffered records before that offset are handed out first
         logger.info("fetching %s failed: %s", name, error_codes.name_of(code))
         if code == error_codes.OFFSET_OUT_OF_RANGE:
             self._out_of_range(name, asked)
+        elif code == error_codes.CORRUPT_MESSAGE:
+            self._errors.add_partition(name, state, _corrupt_in_log(name, asked.position))
         elif code in STALE_METADATA:
+            state.forget_replica()  # as only the leader is in the metadata (Kafka: AbstractFetch)
             self._client.metadata.request_update()
         elif code not in _NOT_YET:
             error = api_error(code, f"fetching {name}")
@@ -441,6 +450,20 @@ class Fetcher:
                 request = FetchRequest(max_bytes=0)
                 session.closing(request)
                 self._client.send(node, request, version_min=VERSION_MIN)
+
+
+def _corrupt_in_log(name: TopicPartition, position: FetchPosition) -> CorruptRecordError:
+    """Return the error for records that a broker cannot read (Kafka: FetchCollector).
+
+    The code is retriable for a producer, whose records were damaged on the way. A log stays as it
+    is, so that a consumer would try again without end.
+    """
+    return CorruptRecordError(
+        f"cannot read {name} at offset {position.offset}: the broker returned CORRUPT_MESSAGE, as"
+        " the records in its log are damaged; seek() past them to continue",
+        *name,
+        position.offset,
+    )
 
 
 def batch_too_large(
