@@ -178,6 +178,30 @@ async def test_the_end_after_a_cancellation_is_quick_without_any_broker(
     assert trio.current_time() - began <= 1
 
 
+async def test_a_member_whose_last_commit_is_never_accepted_leaves_all_the_same(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """Else its partitions would have no owner until its session ends."""
+    async with open_member(broker, network) as member:
+        await take_record(member, 6)
+        kit.faults.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=None)
+
+    assert [] == kit.group("readers").members
+
+
+async def test_a_cancelled_member_whose_last_commit_hangs_leaves_all_the_same(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    with trio.move_on_after(10):
+        async with open_member(broker, network, auto_commit_seconds=60.0) as member:
+            await take_record(member, 6)
+            kit.faults.delay("OffsetCommit", 1.5, times=None)
+            await trio.sleep_forever()
+    await trio.sleep(1)  # the broker looks at what is behind the commit when it has handled that
+
+    assert [] == kit.group("readers").members
+
+
 async def test_a_member_that_waits_for_others_leaves_at_once(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:

@@ -14,6 +14,7 @@ with KIP-848, where the broker computes assignments.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -297,8 +298,9 @@ class ConsumerCoordinator:
         short inside of it; it is not committed.
 
         The time limit is ``close_timeout_seconds``, or ``cancelled_close_timeout_seconds`` if the
-        block did not end normally or the caller is cancelled in the meantime. The commit waits at
-        most :data:`UNREACHED_SECONDS` for brokers none of which can be reached.
+        block did not end normally or the caller is cancelled in the meantime. The commit may take
+        half of it, and waits at most :data:`UNREACHED_SECONDS` for brokers none of which can be
+        reached.
 
         Args:
             is_normal: whether the user's block ended normally.
@@ -338,7 +340,10 @@ class ConsumerCoordinator:
             self._notify()
 
     async def _give_up_and_leave(self, reason: str, limit: trio.CancelScope | None) -> None:
-        with trio.move_on_after(self._settings.api_timeout_seconds):
+        now = trio.current_time()
+        until = math.inf if limit is None else limit.deadline
+        # A commit that hangs takes half of the time: other members wait for the partitions.
+        with trio.move_on_after(min(self._settings.api_timeout_seconds, (until - now) / 2)):
             await self._commit_last()
         if not self._subscription.is_group_managed:
             return
@@ -348,15 +353,16 @@ class ConsumerCoordinator:
         try:
             await self._give_up_all(assigned)
         except trio.Cancelled:
-            # If the time limit cancelled a callback that hangs, leave nevertheless: other members
-            # wait for the partitions. If the caller was cancelled, close() calls this once more.
+            # If the time limit cancelled a callback that hangs, leave nevertheless. If the caller
+            # was cancelled, close() calls this once more.
             is_over = limit is None or limit.cancel_called
+            until = math.inf
             raise
         finally:
             if is_over:
-                with trio.move_on_after(
-                    self._settings.cancelled_close_timeout_seconds, shield=True
-                ):
+                seconds = self._settings.cancelled_close_timeout_seconds
+                deadline = min(until, trio.current_time() + seconds)
+                with trio.CancelScope(deadline=deadline, shield=True):
                     await self._membership.leave(reason)
                 self._steps.clear()
 
