@@ -202,6 +202,32 @@ async def test_other_topics_are_a_reason_to_join_anew(
         assert ("revoked", [0, 1, 2, 3]) in member.told
 
 
+async def test_a_member_that_wants_a_topic_without_a_name_holds_nobody_up(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    """Another client may let it through."""
+    async with open_member(broker, network) as member, trio.open_nursery() as nursery:
+        await member.read(lambda: bool(member.has))
+        nursery.start_soon(member.read_on)
+        async with open_member(broker, network, topics=["t", ""]) as other:
+            await other.read(lambda: bool(other.has))
+            assert 2 == len(other.has)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_topic_that_nobody_wants_any_more_is_not_asked_for(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    """A request of the leader would create it after its deletion."""
+    await make_topic(broker, "u", 1, network)
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+        member.subscription.subscribe(["u"])
+        await member.read(lambda: member.has == [0])
+
+        assert {"u"} == member.client.metadata.topics
+
+
 class Refused(Exception):
     """What a user's callback raises."""
 

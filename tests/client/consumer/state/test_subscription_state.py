@@ -91,8 +91,13 @@ def test_metadata_followed(subscriptions: SubscriptionState) -> None:
     assert frozenset({"a", "b"}) == subscriptions.metadata_topics
     subscriptions.unsubscribe()
     subscriptions.subscribe(["a"])
-    assert subscriptions.subscribe_group(["a", "c"])
+    subscriptions.subscribe_group(["a", "c"])
     assert {"a", "c"} == subscriptions.metadata_topics
+    subscriptions.subscribe(["b"])
+    assert {"a", "b", "c"} == subscriptions.metadata_topics
+    subscriptions.subscribe_group(["d"])
+    assert {"b", "d"} == subscriptions.metadata_topics
+    subscriptions.subscribe(["a"])
     subscriptions.reset_group_subscription()
     assert {"a"} == subscriptions.metadata_topics
     subscriptions.unsubscribe()

@@ -232,7 +232,10 @@ class GroupLeader:
                 f"the group has chosen assignor {name}, which this member does not support"
             )
         subscriptions = subscriptions_of(response.members)
-        topics = frozenset(topic for each in subscriptions.values() for topic in each.topics)
+        # No topic has an empty name, so that its metadata would be waited for without end.
+        topics = frozenset(
+            topic for each in subscriptions.values() for topic in each.topics if topic
+        )
         await self._until_described(topics)
         self._topics = topics
         partitions = partitions_by_topic(self._client.metadata.cluster, topics)

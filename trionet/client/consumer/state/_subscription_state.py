@@ -150,15 +150,13 @@ class SubscriptionState:
 
     # The group.
 
-    def subscribe_group(self, topics: Iterable[str]) -> bool:
-        """As the leader, include the topics of all members in metadata requests.
+    def subscribe_group(self, topics: Iterable[str]) -> None:
+        """As the leader, include the topics of all members in metadata requests, and no others.
 
-        Returns:
-            Whether any of the topics are new.
+        A request for a topic to which nobody subscribes any more could create it after its deletion
+        (``allow.auto.create.topics``).
         """
-        before = self._group_topics
-        self._group_topics = before | frozenset(topics)
-        return self._group_topics != before
+        self._group_topics = self.topics.union(topics)
 
     def reset_group_subscription(self) -> None:
         """Include only this member's topics in metadata requests, since it is not the leader."""
