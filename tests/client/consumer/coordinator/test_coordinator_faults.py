@@ -10,7 +10,7 @@ from support.coordinator_members import COOPERATIVE, open_member
 from trionet import Broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.consumer.records._chunk import FetchPosition
-from trionet.errors import ApiError, FencedInstanceIdError
+from trionet.errors import ApiError, CommitFailedError, FencedInstanceIdError
 from trionet.protocol import error_codes
 from trionet.testing import BrokerControl, MemoryNetwork
 
@@ -139,6 +139,22 @@ async def test_a_loss_that_is_found_while_a_join_is_prepared_is_reported_before_
         await member.read(lambda: len(member.told) > 2)
 
         assert [("lost", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])] == member.told[1:]
+
+
+async def test_a_loss_that_a_commit_finds_wakes_the_task_that_waits_for_records(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """Nothing else would, if all partitions are paused; and there are no more heartbeats."""
+    async with open_member(broker, network) as member, trio.open_nursery() as nursery:
+        await member.read(lambda: bool(member.has))
+        nursery.start_soon(member.read_on)
+        kit.faults.fail("OffsetCommit", "UNKNOWN_MEMBER_ID")
+        with pytest.raises(CommitFailedError):
+            await member.coordinator.commit({TopicPartition("t", 0): OffsetAndMetadata(3)})
+        await trio.sleep(60)
+
+        assert [("lost", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])] == member.told[1:]
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_slow_member_gives_up_its_partitions_before_its_coordinator_responds(

@@ -188,6 +188,7 @@ class Membership:
             elif self._member.state is MemberState.STABLE:
                 await self._stay()
             else:
+                self._notify()  # a commit may have found that the group has removed the member
                 await self._changed.wait()
 
     # Joining.
