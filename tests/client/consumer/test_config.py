@@ -81,6 +81,7 @@ def test_a_key_becomes_a_setting_of_fetches(
         ({"heartbeat_interval_ms": 7}, "heartbeat_seconds", 0.007),
         ({"max_poll_interval_ms": 7}, "max_poll_interval_seconds", 0.007),
         ({"auto_commit_interval_ms": 7}, "auto_commit_seconds", 0.007),
+        ({"auto_commit_interval_ms": 0}, "auto_commit_seconds", 0.001),
         ({"enable_auto_commit": True}, "auto_commit_seconds", 5.0),
         ({"enable_auto_commit": False}, "auto_commit_seconds", None),
         ({"exclude_internal_topics": False}, "exclude_internal_topics", False),

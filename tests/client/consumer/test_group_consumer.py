@@ -389,6 +389,17 @@ async def test_with_a_group_own_partitions_begin_at_the_committed_offset() -> No
                 await consumer.commit()
 
 
+async def test_who_unsubscribes_from_own_partitions_has_committed_what_is_finished() -> None:
+    async with writing() as (broker, writer):
+        await append(writer, b"0", b"1", b"2")
+        async with open_consumer(broker.bootstrap_servers, SETTINGS) as consumer:
+            consumer.assign([T0])
+            await values(consumer, 2)
+            await consumer.unsubscribe()
+
+            assert {("t", 0): 1} == stored(broker)
+
+
 async def test_without_a_group_there_is_nothing_to_subscribe_with() -> None:
     async with writing() as (broker, _):
         settings = attrs.evolve(SETTINGS, group=None)

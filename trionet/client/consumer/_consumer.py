@@ -184,7 +184,7 @@ class Consumer(NotCopied):
         self._client.check_thread()
         await trio.lowlevel.checkpoint()
         try:
-            if self._coordinator is not None and self._subscriptions.is_group_managed:
+            if self._coordinator is not None:
                 await self._coordinator.leave("the consumer has unsubscribed")
         except Exception:
             self._clear_subscription()

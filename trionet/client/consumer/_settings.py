@@ -137,7 +137,8 @@ def _group_settings(config: ClientConfig, own: Mapping[str, Assignor]) -> GroupS
     from .coordinator._classic_member import GroupSettings
 
     _check_group(config)
-    auto_commit = config.flag("enable.auto.commit")
+    # Without an interval, a background task would commit, or look for what to commit, without end.
+    commit_seconds = max(0.001, config.seconds("auto.commit.interval.ms"))
     return GroupSettings(
         group_id=config.text("group.id"),
         instance_id=config.optional("group.instance.id"),
@@ -146,7 +147,7 @@ def _group_settings(config: ClientConfig, own: Mapping[str, Assignor]) -> GroupS
         heartbeat_seconds=config.seconds("heartbeat.interval.ms"),
         max_poll_interval_seconds=config.seconds("max.poll.interval.ms"),
         assignors=tuple(_assignors(config, own)),
-        auto_commit_seconds=config.seconds("auto.commit.interval.ms") if auto_commit else None,
+        auto_commit_seconds=commit_seconds if config.flag("enable.auto.commit") else None,
         exclude_internal_topics=config.flag("exclude.internal.topics"),
         retry=retry_backoff(config),
         request_timeout_seconds=config.seconds("request.timeout.ms"),
