@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
@@ -103,6 +103,42 @@ async def test_new_leader_is_asked_whether_it_has_what_was_read(
         assert (2, 2) == logs.fetches[-1] or (2, 3) == logs.fetches[-1]
         if tells_leaders:
             assert described == logs.asked("Metadata")
+
+
+async def test_leader_that_was_replaced_does_not_reset_a_position_of_a_newer_epoch(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """It does not know yet; a committed offset may be newer than the metadata of a broker."""
+    logs = Logs(network, nodes=2)
+    logs.write(b"a", b"b", b"c")
+
+    def replace() -> None:
+        logs.leader = 2, 2
+
+    async with reading(network, logs) as consumer, trio.open_nursery() as nursery:
+        consumer.seek(T0, 2, leader_epoch=2)
+        nursery.start_soon(after_a_while, replace)
+
+        assert [b"c"] == await values(consumer, 1)
+        assert 2 <= logs.asked("OffsetForLeaderEpoch")
+        assert 0 == logs.asked("ListOffsets")
+
+
+async def after_a_while(act: Callable[[], None]) -> None:
+    await trio.sleep(1)
+    act()
+
+
+async def test_position_of_a_topic_that_was_created_anew_is_reset_in_the_end(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """Its epochs begin anew, so that the leader's is no sign of a leader that was replaced."""
+    logs = Logs(network)
+    logs.write(b"a")
+    async with reading(network, logs) as consumer:
+        consumer.seek(T0, 7, leader_epoch=5)
+
+        assert [b"a"] == await values(consumer, 1)
 
 
 async def test_log_that_was_cut_is_read_on_where_it_was(

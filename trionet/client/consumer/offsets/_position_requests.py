@@ -56,6 +56,9 @@ LIST_VERSION_MIN_READ_COMMITTED = 2
 #: Older versions of OffsetForLeaderEpoch require permissions for the whole cluster.
 EPOCH_VERSION_MIN = 3
 
+#: How often a leader that may have been replaced is asked again, which takes about 1.5 s.
+_REPLACED_LEADER_TRIES = 4
+
 UNKNOWN_OFFSET = -1
 _UNDEFINED = -1
 _CONSUMER = -1
@@ -379,7 +382,10 @@ class PositionValidator(PositionRequests[EpochEndOffset]):
         position, end = in_flight.position, partition.end_offset
         assert position is not None
         is_unknown = _UNDEFINED in {end, partition.leader_epoch}
-        if not is_unknown and end >= position.offset:
+        if is_unknown and self._may_be_replaced(in_flight):
+            self._client.metadata.request_update()
+            in_flight.state.put_off(trio.current_time(), self._retry, self._rng)
+        elif not is_unknown and end >= position.offset:
             in_flight.state.validated()
             self._assignment.on_change()
         elif self._assignment.default_reset == NONE:
@@ -398,6 +404,21 @@ class PositionValidator(PositionRequests[EpochEndOffset]):
                 position.offset,
             )
             self._assignment.seek(name, FetchPosition(end, partition.leader_epoch))
+
+    @staticmethod
+    def _may_be_replaced(in_flight: InFlight) -> bool:
+        """Whether the leader may be one that does not know yet that it was replaced.
+
+        The position is of a newer epoch, as a committed offset can be (Kafka:
+        Metadata.updateLastSeenEpochIfNewer). Or the topic was created anew, whose epochs begin
+        anew: after some tries, the leader is taken at its word.
+        """
+        position, epoch = in_flight.position, in_flight.leader.epoch
+        return (
+            position is not None
+            and 0 <= epoch < position.epoch
+            and in_flight.state.failures < _REPLACED_LEADER_TRIES
+        )
 
 
 def _ends(body: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEndOffset]:
