@@ -27,6 +27,8 @@ from trionet import (
     SendBatchError,
     TrionetError,
 )
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client.producer import Acknowledgement
 from trionet.client.producer._settings import ProducerSettings
 from trionet.client.producer.transactions._sequences import KNOWN_SECONDS
 from trionet.protocol import error_codes
@@ -98,6 +100,36 @@ async def test_batches_that_a_restarted_leader_has_are_not_written_twice(
     unknown = max(0, written - 1)
     assert [*[-1] * unknown, *range(unknown + 1, 9)] == offsets
     assert {0} == {epoch for epoch, _ in leaders.numbers()}
+
+
+async def test_who_hears_that_batches_were_there_may_send_at_once(
+    autojump_clock: MockClock, leaders: Leaders
+) -> None:
+    """Several are found to be there at the same time, and none of them is sent again then."""
+
+    def restart(batch: Batch) -> Hangup:
+        for each in range(3):
+            sequence = batch.sequence + each
+            leaders.write(batch._replace(sequence=sequence, values=[b"%d" % each]))
+        leaders.restart()
+        return Hangup()
+
+    def send_another(_: Acknowledgement) -> None:
+        if others:
+            deliveries.append(producer.send_nowait("t", others.pop()))
+
+    others: list[bytes] = []
+    settings = attrs.evolve(ONE_EACH, retry=ExponentialBackoff(0.0, 0.0))
+    async with leaders.producer(settings, on_acknowledgement=send_another) as producer:
+        await producer.send("t", b"first")
+        leaders.answers = [restart]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(3)]
+        others = [b"4", b"3"]
+        with trio.fail_after(1):
+            offsets = [(await each).offset for each in deliveries]
+
+    assert [b"first", *(b"%d" % each for each in range(5))] == leaders.values()
+    assert [-1, -1, 3, 4, 5] == offsets
 
 
 async def test_leader_that_has_lost_batches_gets_what_follows_in_a_new_epoch(

@@ -229,11 +229,15 @@ class Completion:
     def _written(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
         base = UNKNOWN if response.error_code else response.base_offset
         if self._transaction_manager is not None:
-            for earlier in self._transaction_manager.completed(batch, base, now):
-                assert isinstance(earlier, ProducerBatch)
-                if not earlier.outcome.is_done:  # else it was aborted and has left the queue
-                    self._queues.remove(earlier)
-                    self._is_there(earlier, UNKNOWN, UNKNOWN)
+            earlier: list[ProducerBatch] = []
+            for each in self._transaction_manager.completed(batch, base, now):
+                assert isinstance(each, ProducerBatch)
+                if not each.outcome.is_done:  # else it was aborted and has left the queue
+                    self._queues.remove(each)
+                    earlier.append(each)
+            # After all have left the queue: the hook may send a record, and these with it.
+            for each in earlier:
+                self._is_there(each, UNKNOWN, UNKNOWN)
         self._last_errors.pop(batch.topic_partition, None)
         self._is_there(batch, base, response.log_append_time_ms)
 
