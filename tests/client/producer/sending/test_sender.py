@@ -9,6 +9,7 @@ from typing import Any, cast
 import attrs
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from support.network_clients import with_requests
@@ -135,6 +136,30 @@ async def test_retry_waits_for_its_backoff(autojump_clock: MockClock, leaders: L
     assert 4 == len(times)
     for number, wait in enumerate(waits):
         assert 0.1 * 2**number * 0.8 <= wait <= 0.1 * 2**number * 1.2 + 0.001
+
+
+async def test_retry_waits_for_no_other_partition_of_its_leader(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """Partition 0 has moved there, but its first batch is still with the old leader, which hangs.
+
+    So its second one has to wait, although it could be sent right away.
+    """
+    leaders = Leaders(network, nodes=2, topics={"t": 2})
+    async with leaders.producer(ONE_EACH) as producer:
+        await producer.send("t", b"a", partition=1)
+        leaders.answers = [say_nothing]
+        held_up = [await producer.enqueue("t", each, partition=0) for each in (b"b", b"c")]
+        await trio.testing.wait_all_tasks_blocked()
+        leaders.leaders[T0] = (2, 2)
+        leaders.answers = [refusal(error_codes.NOT_LEADER_OR_FOLLOWER)]
+        await producer.send("t", b"d", partition=1)  # and learn of the new leader
+        leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)]
+        await producer.send("t", b"e", partition=1)
+
+        assert trio.current_time() < 1
+        assert not any(each.is_done for each in held_up)
+    assert {T0: [b"b", b"c"], ("t", 1): [b"a", b"d", b"e"]} == leaders.log
 
 
 async def test_new_leader_that_a_response_names_is_sent_to_at_once(

@@ -108,7 +108,8 @@ class BatchQueues:
             leader = queue.leader
             if leader == NO_LEADER:
                 unknown.add(queue.topic_partition.topic)
-            elif not queue.is_muted and leader not in nodes:
+            elif not queue.is_muted and (leader not in nodes or queue.batches[0].attempts):
+                # Other batches are sent with the first one to their leader, but not a retry.
                 at = self._sendable_at(queue, now, sends_all=sends_all)
                 if at <= now:
                     nodes.add(leader)
