@@ -23,6 +23,12 @@ OFFSET_MAX: Final = 2**63 - 2
 EPOCH_MAX: Final = 2**31 - 1
 """The largest epoch in the protocol."""
 
+PARTITION_MAX: Final = 2**31 - 1
+"""The largest partition number in the protocol."""
+
+METADATA_BYTES_MAX: Final = 2**15 - 1
+"""The maximum size of the metadata of an offset in the protocol; brokers allow less."""
+
 TOPIC_LENGTH_MAX: Final = 249
 """The maximum length of a topic name (Kafka: Topic.MAX_NAME_LENGTH)."""
 
@@ -154,8 +160,10 @@ def topic_partition(partition: TopicPartition) -> TopicPartition:
         raise _not_a_partition(partition)
     topic_name(topic)
     number = integer(f"the number in {partition!r}", number)
-    if number < 0:
-        raise ValueError(f"invalid partition {partition!r}: the number must be 0 or more")
+    if not 0 <= number <= PARTITION_MAX:
+        raise ValueError(
+            f"invalid partition {partition!r}: the number must be between 0 and {PARTITION_MAX}"
+        )
     return TopicPartition(topic, number)
 
 
@@ -168,16 +176,24 @@ def topic_name(topic: str) -> str:
 
     Raises:
         TypeError: the name is not a str.
-        ValueError: the name is empty, or cannot be encoded as UTF-8. A request that names it among
-            other topics could never be sent.
+        ValueError: the name is empty or too long, or cannot be encoded as UTF-8. A request that
+            names it among other topics could never be sent.
     """
     if not isinstance(topic, str):
         raise TypeError(f"topic must be str, not {type(topic).__name__}: {topic!r}")
     if not topic:
         raise ValueError("the topic name must not be empty")
-    if not topic.isascii() and any("\ud800" <= each <= "\udfff" for each in topic):
+    if len(topic) > TOPIC_LENGTH_MAX:
+        raise ValueError(
+            f"the topic name has {len(topic)} characters; at most {TOPIC_LENGTH_MAX} are allowed"
+        )
+    if not _is_unicode(topic):
         raise ValueError(f"the topic name, {topic!a}, cannot be encoded as UTF-8")
     return topic
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def integer(what: str, value: int) -> int:
@@ -224,7 +240,12 @@ def checked_epoch(leader_epoch: int) -> int:
 def offsets_to_commit(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Check offsets to commit; see :func:`topic_partition` and :func:`checked_offset`."""
+    """Check offsets to commit; see :func:`topic_partition` and :func:`checked_offset`.
+
+    Raises:
+        TypeError: also if the metadata of an offset is not a str.
+        ValueError: also if that is too long, or cannot be encoded as UTF-8.
+    """
     if not isinstance(offsets, Mapping):
         raise TypeError(
             "expected offsets such as {TopicPartition('orders', 0): 5}, the next to read from each"
@@ -257,6 +278,19 @@ def _committable(wanted: OffsetAndMetadata | int) -> OffsetAndMetadata:
     epoch = wanted.leader_epoch
     return OffsetAndMetadata(
         checked_offset(wanted.offset),
-        wanted.metadata,
+        _checked_metadata(wanted.metadata),
         None if epoch is None else checked_epoch(epoch),
     )
+
+
+def _checked_metadata(metadata: str) -> str:
+    if not isinstance(metadata, str):
+        raise TypeError(f"metadata must be str, not {type(metadata).__name__}: {metadata!r}")
+    if not _is_unicode(metadata):
+        raise ValueError(f"the metadata of an offset, {metadata!a}, cannot be encoded as UTF-8")
+    size = len(metadata.encode())
+    if size > METADATA_BYTES_MAX:
+        raise ValueError(
+            f"the metadata of an offset has {size} bytes; at most {METADATA_BYTES_MAX} are allowed"
+        )
+    return metadata

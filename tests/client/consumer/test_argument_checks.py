@@ -39,6 +39,7 @@ MEMBER = ConsumerSettings(reset=EARLIEST, group=GroupSettings(group_id="g"))
         ([], ValueError),
         ("", ValueError),
         (["t", ""], ValueError),
+        ("t" * 250, ValueError),
         (b"t", TypeError),
         ([None], TypeError),
         (None, TypeError),
@@ -65,6 +66,7 @@ def test_one_topic_may_be_named_alone() -> None:
         (("t", 1.0), TypeError),
         ((b"t", 0), TypeError),
         (("t", -1), ValueError),
+        (("t", 2**31), ValueError),
         (("", 0), ValueError),
     ],
 )
@@ -100,6 +102,15 @@ def test_epochs_are_those_that_the_protocol_can_carry(epoch: Any, error: type[Ex
         checked_epoch(epoch)
     with pytest.raises(error):
         offsets_to_commit({T0: OffsetAndMetadata(1, "", epoch)})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error"),
+    [(b"note", TypeError), (None, TypeError), ("\ud800", ValueError), ("é" * 2**14, ValueError)],
+)
+def test_metadata_is_what_the_protocol_can_carry(metadata: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        offsets_to_commit({T0: OffsetAndMetadata(1, metadata)})
 
 
 def test_what_is_committed_beside_an_offset_is_kept() -> None:

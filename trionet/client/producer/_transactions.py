@@ -362,9 +362,11 @@ class Transactions:
             raise failed from error
         except trio.Cancelled:
             # Without its offsets the transaction would be repeated by the next reader.
-            if pending is not None or state.is_open:
-                cut = CallTimedOutError("the call that sent offsets was cancelled")
+            cut = CallTimedOutError("the call that sent offsets was cancelled")
+            if pending is not None:
                 self._fail_with(pending, cut)
+            elif state.is_open:
+                state.fail(abortable(cut))
             raise
 
     async def _send_offsets(  # noqa: ASYNC910 -- a wait that times out is a checkpoint, too
@@ -390,7 +392,7 @@ class Transactions:
             raise LocalProtocolError("the transaction was aborted before its offsets were sent")
         self._times.txn_send_offsets += self._clock() - began
 
-    def _fail_with(self, pending: PendingOffsets | None, error: Exception) -> None:
+    def _fail_with(self, pending: PendingOffsets, error: Exception) -> None:
         """Fail the transaction, unless it has these offsets or has ended in the meantime."""
         if self._state.offsets is pending:
             self._state.fail(abortable(error))
@@ -403,7 +405,7 @@ def _pending(offsets: Offsets, group_metadata: GroupMetadata | None, since: int)
                 "offsets need the group for which they are committed; pass consumer"
                 ".group_metadata(), or the consumer in place of the offsets"
             )
-        if not isinstance(group_metadata, tuple):
+        if not isinstance(getattr(group_metadata, "group_id", None), str):
             raise TypeError(
                 "group_metadata: pass the result of consumer.group_metadata(), not"
                 f" {type(group_metadata).__name__}"
@@ -467,7 +469,7 @@ class Transaction(NotCopied):
                 transaction began; or no coordinator accepted them within ``max.block.ms``.
             LocalProtocolError: the transaction has ended, or another task is sending offsets.
             ConfigError: the consumer has no ``group.id``, or ``enable.auto.commit`` is true.
-            TypeError, ValueError: an argument is of the wrong type, or an offset is negative.
+            TypeError, ValueError: an argument is of the wrong type or out of range.
             ProducerFencedError, ApiError, AuthenticationError, TrionetError: the producer has
                 failed.
 

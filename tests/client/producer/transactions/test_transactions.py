@@ -24,11 +24,11 @@ from support.scripted_coordinator import (
     lose_response,
     refuse,
 )
-from support.scripted_leaders import AT_ONCE, hang_up, refusal
+from support.scripted_leaders import AT_ONCE, hang_up, refusal, say_nothing
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._network_settings import ConnectionTimes
 from trionet.client._prepared_transaction import PreparedTransaction
-from trionet.client._topic_partition import TopicPartition
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.consumer.coordinator._classic_member import GroupMetadata
 from trionet.client.producer._settings import ProducerSettings
 from trionet.protocol import error_codes
@@ -864,6 +864,54 @@ async def test_consumer_that_commits_by_itself_is_refused(
                 await tx.send_offsets({SOURCE: 1}, "g")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("offsets", "group", "error"),
+    [
+        ({TopicPartition("in", 2**31): 1}, GROUP, ValueError),
+        ({SOURCE: OffsetAndMetadata(1, "\ud800")}, GROUP, ValueError),
+        ({SOURCE: 1}, tuple(GROUP), TypeError),
+    ],
+)
+async def test_offsets_that_no_request_can_carry_do_not_end_the_transaction(
+    autojump_clock: MockClock,
+    leaders: CoordinatedLeaders,
+    offsets: dict[TopicPartition, OffsetAndMetadata | int],
+    group: GroupMetadata,
+    error: type[Exception],
+) -> None:
+    async with leaders.producer(SETTINGS) as producer, producer.transaction() as tx:
+        with pytest.raises(error):
+            await tx.send_offsets(offsets, group)
+        await tx.send_offsets({SOURCE: 5}, GROUP)
+
+    assert {("g", SOURCE): 5} == leaders.offsets
+
+
+async def test_cancelled_call_keeps_offsets_out_although_another_sends_some(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_send_offsets_in_vain, producer)
+            await trio.lowlevel.checkpoint()
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await producer.send_offsets_to_transaction({TopicPartition("in", 1): 1}, GROUP)
+        assert scope.cancelled_caught
+        with pytest.raises(trionet.TransactionAbortableError, match="offsets was cancelled"):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+
+    assert ({}, ABORTED) == (leaders.offsets, leaders.state)
+
+
+async def _send_offsets_in_vain(producer: trionet.Producer) -> None:
+    with pytest.raises(trionet.TransactionAbortableError):
+        await producer.send_offsets_to_transaction({SOURCE: 5}, GROUP)
+
+
 async def test_transaction_that_still_ends_is_no_warning(
     autojump_clock: MockClock, leaders: CoordinatedLeaders, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -1018,3 +1066,26 @@ async def test_transaction_that_has_failed_cannot_be_prepared(
             await transactions.prepare()
         assert delivery.error is not None
         await producer.abort_transaction()
+
+
+async def test_transaction_of_a_closed_producer_is_not_prepared_without_its_records(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async def prepare() -> None:
+        with pytest.raises(trionet.TransactionAbortableError, match="the producer was closed"):
+            await transactions.prepare()
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            async with leaders.producer(SETTINGS) as producer:
+                transactions = producer._checked_transactions()
+                await transactions.begin_as("x")
+                await producer.send("t", b"a")
+                leaders.answers = [say_nothing]
+                _ = await producer.enqueue("t", b"b")
+                nursery.start_soon(prepare)
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+
+    assert [b"a"] == leaders.values()

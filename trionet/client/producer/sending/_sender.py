@@ -44,6 +44,7 @@ from ..batching._batch_queues import BatchQueues
 from ..transactions._transaction_manager import InitProducerIdHandler, TransactionManager
 from ..transactions._transaction_requests import TransactionRequests
 from ..transactions._transaction_state import TransactionState
+from ..transactions._verdicts import abortable
 from ._completion import Completion
 from ._counters import SenderCounters
 from ._produce_requests import FIRST_WITH_TRANSACTIONS, LAST_OF_TV1, produce_request
@@ -395,6 +396,10 @@ class Sender:
             DeliveryAbortedError("the producer was closed before the response arrived"),
         )
         self._completion.aborted(aborted)
+        if aborted and self._transaction is not None:
+            error = aborted[0].outcome.error(0)
+            assert error is not None
+            self._transaction.fail(abortable(error))  # a call of another task may be ending it
         self._baton.end()
         self._client.wakeup()  # another task may be polling, and must return
 
