@@ -60,6 +60,18 @@ def test_a_partition_is_kept_when_its_batch_is_sent_early() -> None:
     assert {0, 1, 2, 3} == set(partitions)
 
 
+def test_no_batch_is_kept_whose_memory_is_free() -> None:
+    """Or each topic would keep one, beside ``buffer.memory``."""
+    records = accumulator(FOUR, linger_seconds=0.0)
+    add(records, 1, 200)
+    topic = records.queues.topics.get(TOPIC)
+    assert topic is not None
+    assert topic.sticky_batch is not None
+    emptied(records, FOUR)
+
+    assert topic.sticky_batch is None
+
+
 def test_without_adaptation_all_partitions_get_the_same() -> None:
     """K17: whatever their queues."""
     records = accumulator(FOUR, adaptive_partitioning=False)

@@ -283,6 +283,7 @@ class BatchQueues:
         must not be reused (KAFKA-17862).
         """
         self._incomplete.pop(batch, None)
+        self.topics.forget(batch)
         if batch.reserved:
             self.pool.give_back(batch.reserved)
             batch.reserved = 0

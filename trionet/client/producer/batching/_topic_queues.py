@@ -324,18 +324,27 @@ class ProducerTopics:
         This changes the sticky partition if its batch is full, or the partition has received
         ``batch.size`` bytes (Kafka: BuiltInPartitioner.updatePartitionInfo).
         """
+        self._leave(topic)
         queue = topic.sticky
-        last = topic.sticky_batch
-        if last is not None:
-            topic.sticky_bytes += last.size
-            if queue is not None and (last.is_full or topic.sticky_bytes >= self._batch_bytes):
-                queue = None
         if queue is None:
             topic.sticky_bytes = 0
             queue = next_queue(topic, self._rng, self._slow_nodes(), is_adaptive=self._is_adaptive)
         topic.sticky = queue
-        topic.sticky_batch = None
         return queue
+
+    def forget(self, batch: ProducerBatch) -> None:
+        """Keep no reference to a batch whose memory is freed."""
+        topic = self._by_name.get(batch.topic_partition.topic)
+        if topic is not None and topic.sticky_batch is batch:
+            self._leave(topic)
+
+    def _leave(self, topic: TopicQueues) -> None:
+        last = topic.sticky_batch
+        if last is not None:
+            topic.sticky_batch = None
+            topic.sticky_bytes += last.size
+            if last.is_full or topic.sticky_bytes >= self._batch_bytes:
+                topic.sticky = None
 
     def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
         """Update the latency of a node with ready batches (KIP-794).
