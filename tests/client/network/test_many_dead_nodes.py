@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -13,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from support.counted_calls import counted_calls
 from support.network_clients import NODE, poll_until
 from support.scripted_node import PORT, ScriptedNode, Seen
 from trionet import ManualMetadataUpdater, Node, open_consumer, open_network_client
@@ -40,21 +38,6 @@ class CountingNetwork(MemoryNetwork):
     def open_socket(self, address: Address, **options: Any) -> MemorySocket:
         self.attempts += address[0] == DEAD_HOST
         return super().open_socket(address, **options)
-
-
-@contextmanager
-def counted_calls() -> Iterator[list[int]]:
-    """Count the calls of functions in the block, which does not wait."""
-    count, before = [0], sys.getprofile()
-
-    def note(_frame: object, event: str, _argument: object) -> None:
-        count[0] += event in {"call", "c_call"}
-
-    sys.setprofile(note)
-    try:
-        yield count
-    finally:
-        sys.setprofile(before)
 
 
 def dead_nodes(count: int) -> list[Node]:

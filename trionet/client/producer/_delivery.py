@@ -10,6 +10,7 @@ arrives after the batch has expired is ignored (KAFKA-5429).
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Coroutine, Generator, Mapping
 from typing import Any, Final, NamedTuple, final
 
@@ -91,7 +92,7 @@ class ProduceRequestResult:
         self.changed: trio.Event | None = None
         self._error: Exception | None = None
         self._errors: Mapping[int, Exception] | None = None
-        self._withdrawn: set[int] | None = None
+        self._withdrawn: list[int] | None = None  # sorted
         self._seen: set[int] | None = None
         self.unseen: FailureCount | None = None
 
@@ -176,10 +177,10 @@ class ProduceRequestResult:
     def withdraw(self, index: int) -> bool:
         """Withdraw a record before the batch is drained. Returns False if already withdrawn."""
         if self._withdrawn is None:
-            self._withdrawn = set()
-        if index in self._withdrawn:
+            self._withdrawn = []
+        if self.is_withdrawn(index):
             return False
-        self._withdrawn.add(index)
+        insort(self._withdrawn, index)
         return True
 
     @property
@@ -189,13 +190,17 @@ class ProduceRequestResult:
 
     def is_withdrawn(self, index: int) -> bool:
         """Return whether a record was withdrawn."""
-        return self._withdrawn is not None and index in self._withdrawn
+        withdrawn = self._withdrawn
+        if withdrawn is None:
+            return False
+        place = bisect_left(withdrawn, index)
+        return place < len(withdrawn) and withdrawn[place] == index
 
     def position(self, index: int) -> int:
         """Return a record's position: its index, not counting withdrawn records."""
         if self._withdrawn is None:
             return index
-        return index - sum(each < index for each in self._withdrawn)
+        return index - bisect_left(self._withdrawn, index)
 
     # Reading.
 

@@ -5,6 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from support.accumulators import T0, TOPIC, accumulator, cluster, done, drained
+from support.counted_calls import counted_calls
 from trionet.client.producer._deliveries import Deliveries
 from trionet.client.producer._delivery import Delivery, RecordMetadata
 from trionet.client.producer.batching._accumulator import RecordAccumulator
@@ -159,6 +160,23 @@ def test_errors_of_records_reach_their_deliveries() -> None:
     for delivery, text in zip(deliveries[1:], ["beside it", "no key", "beside it"], strict=True):
         with pytest.raises(ApiError, match=text):
             delivery.result()
+
+
+def test_records_that_were_taken_back_cost_the_others_little() -> None:
+    """Each delivery has to know how many there were before it."""
+
+    def calls(count: int) -> int:
+        records = accumulator(ONE, batch_bytes=1_000_000)
+        deliveries = [append(records) for _ in range(2 * count)]
+        for each in deliveries[::2]:
+            records.withdraw(each)
+        [batch] = drained(records, ONE, 0.0)
+        done(records, batch, 5)
+        with counted_calls() as counted:
+            assert [*range(5, 5 + count)] == [each.offset for each in deliveries[1::2]]
+        return counted[0]
+
+    assert calls(400) < 6 * calls(100)
 
 
 async def test_waiting_for_a_batch_goes_on_when_it_is_split() -> None:
