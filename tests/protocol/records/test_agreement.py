@@ -33,18 +33,13 @@ from trionet.protocol.records._types import NewRecord
 NOW = 1_700_000_000_000
 
 
-def null_keys(batch: bytes) -> list[int]:
-    header, body, start, end = open_batch(batch, 0)
-    return read_to_end(implementation.reader.read_null_keys, end, body, start, header.count)
-
-
 def timestamps(batch: bytes) -> list[int]:
     header, body, start, end = open_batch(batch, 0)
     read = implementation.reader.read_timestamps
     return read_to_end(read, end, body, start, header.count, header.base_timestamp)
 
 
-DECODERS = (decode_batch, decode_columns, decode_values, null_keys, timestamps)
+DECODERS = (decode_batch, decode_columns, decode_values, timestamps)
 
 
 def outcome(batch: bytes, reader: ModuleType) -> list[object]:

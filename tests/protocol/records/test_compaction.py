@@ -25,7 +25,13 @@ from trionet.protocol.records._compaction import (
     rebuild_batch,
     select_records,
 )
-from trionet.protocol.records._typed_compaction import KEY_BYTES_MAX, OffsetMap
+from trionet.protocol.records._records import open_batch
+from trionet.protocol.records._typed_compaction import (
+    DELETE_HORIZON_MAX,
+    KEY_BYTES_MAX,
+    OffsetMap,
+    read_null_keys,
+)
 from trionet.protocol.records._types import NewRecord, Record
 
 NOW = 1_700_000_000_000
@@ -196,3 +202,48 @@ def test_mutated_batches_are_refused_or_read_as_they_are_decoded() -> None:
             assert offsets.utilization == len({row[2] for row in records} - {None}) / 1000
             assert decode_batch(b"".join(rebuild_batch(read_header(data), kept)[1])) == records
     assert 250 < refused < 1000
+
+
+def test_records_without_a_key_are_found() -> None:
+    batch = encode_batch([(NOW, key, b"v", ()) for key in (b"a", None, b"", None)])
+    header, body, start, end = open_batch(batch, 0)
+
+    first, middle = read_null_keys(body, start, end, 2, header.base_timestamp)
+    assert ([1], ([1], end)) == (first, read_null_keys(body, middle, end, 2, header.base_timestamp))
+
+
+def test_what_a_compacted_log_accepts_can_be_compacted() -> None:
+    """Whatever is removed of it: one record that cannot be read would stop compaction for ever."""
+    rng = random.Random(29)
+    rows: list[NewRecord] = [
+        (NOW, b"key", b"value", ()),
+        (NOW + 70, b"k", None, [("trace", b"1"), ("none", None)]),
+        (NOW + 2**40, b"key", b"", ()),
+    ]
+    batch = encode_batch(rows, base_offset=100)
+    accepted = 0
+    for _ in range(3000):
+        mutated = bytearray(batch)
+        for _ in range(rng.randrange(1, 3)):
+            at = rng.randrange(61, len(batch))
+            mutated[at] = rng.choice((0, 1, 2, 127, 128, 254, 255, rng.randrange(256)))
+        base_timestamp = rng.choice((NOW, -(2**62), 2**63 - 2**40, 2**63 - 1, -(2**63)))
+        header = read_header(mutated)._replace(base_timestamp=base_timestamp)
+        data = header.pack() + mutated[61:]
+        try:
+            found = read_null_keys(bytes(data), 61, len(data), header.count, base_timestamp)
+        except (WireFormatError, IndexError):
+            continue
+        if found[1] != len(data):
+            continue
+        accepted += 1
+        offsets, _ = mapped(bytes(data))
+        offsets.complete()
+        for kept in (
+            kept_by(offsets, bytes(data), keep_tombstones=True),
+            kept_by(OffsetMap(1, 0), bytes(data), keep_tombstones=True),
+        ):
+            if kept.selection.kept_count:
+                rebuild_batch(header, kept)
+                rebuild_batch(header, kept, DELETE_HORIZON_MAX)
+    assert 300 < accepted < 2700

@@ -134,15 +134,6 @@ def test_log_append_time_is_every_records_time() -> None:
     assert [record[1] for record in decode_batch(batch)] == [NOW + 10**6] * len(SAMPLE)
 
 
-def test_records_without_a_key_are_found() -> None:
-    batch = encode_batch([*SAMPLE, (NOW, None, None, ())])
-    header, body, start, end = open_batch(batch, 0)
-
-    assert [1, 4] == read_to_end(
-        implementation.reader.read_null_keys, end, body, start, header.count
-    )
-
-
 def test_timestamps_are_read_alone() -> None:
     timestamps = [NOW, NOW - 5, -1, NOW + 2**40, 2**63 - 1]
     batch = encode_batch([(each, b"k", b"v", (("h", b"1"),)) for each in timestamps])

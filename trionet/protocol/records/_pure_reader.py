@@ -187,60 +187,6 @@ def read_starts(buf: bytes, pos: int, count: int) -> tuple[list[int], int]:
     return starts, pos
 
 
-def read_null_keys(buf: bytes, pos: int, count: int) -> tuple[list[int], int]:
-    """Return the indexes of the records without a key, and the position after the last record.
-
-    The keys and values are checked, and the headers are skipped: one record may have millions.
-    """
-    found: list[int] = []
-    limit = len(buf)
-    for number in range(count):
-        size = buf[pos]
-        pos += 1
-        if size > 127:
-            if (byte := buf[pos]) > 127:
-                size, pos = _read_more(buf, pos, size)
-            else:
-                size += (byte << 7) - 128
-                pos += 1
-        end = pos + (size >> 1)
-        if size & 1 or end > limit:
-            raise IndexError
-        pos += 2  # skips the attributes, and the first byte of the timestamp
-        if buf[pos - 1] > 127:
-            _, pos = _read_more(buf, pos, 128)
-        pos += 1  # skips the first byte of the offset
-        if buf[pos - 1] > 127:
-            _, pos = _read_more(buf, pos, 128)
-        length = buf[pos]
-        pos += 1
-        if length > 127:
-            length, pos = _read_more(buf, pos, length)
-        if length & 1:
-            _check_null(length)
-            found.append(number)
-        else:
-            pos += length >> 1
-            if pos >= end:  # checked here, since a key of any length must not move past the buffer
-                raise WireFormatError("the length of a record does not match its fields")
-        length = buf[pos]
-        pos += 1
-        if length > 127:
-            if (byte := buf[pos]) > 127:
-                length, pos = _read_more(buf, pos, length)
-            else:
-                length += (byte << 7) - 128
-                pos += 1
-        if length & 1:
-            _check_null(length)
-        else:
-            pos += length >> 1
-        if pos >= end:  # there is a number of headers, too
-            raise WireFormatError("the length of a record does not match its fields")
-        pos = end
-    return found, pos
-
-
 def read_timestamps(buf: bytes, pos: int, count: int, base_timestamp: int) -> tuple[list[int], int]:
     """Decode only the timestamps, and return them and the position after the last record."""
     timestamps = [base_timestamp] * count

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: Longer keys are replaced by a digest, so that the size of a map is bounded by its number of keys.
 KEY_BYTES_MAX: Final = 64
 
+#: A greater delete horizon would overflow the deltas of the timestamps, and means the same: never.
+DELETE_HORIZON_MAX: Final = 2**62
+
 #: The greatest number of offsets that have a bit each: 64 MiB.
 _BITS_MAX: Final = 2**29
 _INT32_MAX: Final = 2**31 - 1
@@ -295,6 +298,41 @@ class OffsetMap:
         return Selection(ranges, kept, keyless, has_tombstones, newest)
 
 
+def read_null_keys(
+    buf: bytes, pos: i64, limit: i64, count: i64, base_timestamp: i64
+) -> tuple[list[int], int]:
+    """Return the indexes of the records without a key, and the position after the last record.
+
+    Accepts only records that compaction can read, whatever it removes and whenever. The headers are
+    skipped: one record may have millions.
+
+    Args:
+        buf: a buffer that contains the records.
+        pos: the position of the first record.
+        limit: the position after the last record of the batch.
+        count: the number of records to read, which may be less than the batch has.
+        base_timestamp: the base timestamp of the batch.
+
+    Raises:
+        WireFormatError: a record is malformed.
+        IndexError: a record is truncated.
+    """
+    fields = _Fields()
+    # As move_timestamps() requires it for the greatest delete horizon.
+    earliest = _INT64_MIN + DELETE_HORIZON_MAX - min(base_timestamp, 0)
+    latest = _INT64_MAX - max(base_timestamp, 0)
+    found: list[int] = []
+    done: i64 = 0
+    while done < count:
+        pos = fields.read(buf, pos, limit)
+        if not earliest <= fields.timestamp_delta <= latest:
+            raise _wrong_timestamp()
+        if fields.key_start < 0:
+            found.append(done)
+        done += 1
+    return found, pos
+
+
 def move_timestamps(buf: bytes, ranges: list[int], base_timestamp: i64, new_base: i64) -> bytes:
     """Encode the timestamps of records relative to another base timestamp.
 
@@ -317,7 +355,7 @@ def move_timestamps(buf: bytes, ranges: list[int], base_timestamp: i64, new_base
             start = fields.delta_start
             delta = fields.timestamp_delta
             if not earliest <= delta <= latest:
-                raise WireFormatError("the timestamp of a record does not fit into 64 bits")
+                raise _wrong_timestamp()
             when = _varint(base_timestamp + delta - new_base)
             rest = fields.delta_end
             parts.append(_varint(1 + len(when) + end - rest))
@@ -371,6 +409,10 @@ def _null(length: i64) -> i64:
 
 def _wrong_length() -> WireFormatError:
     return WireFormatError("the length of a record does not match its fields")
+
+
+def _wrong_timestamp() -> WireFormatError:
+    return WireFormatError("the timestamp of a record does not fit into 64 bits")
 
 
 def _check_end(pos: i64, limit: i64) -> None:

@@ -255,45 +255,6 @@ def read_starts(buf: bytes, pos: i64, count: i64) -> tuple[list[int], int]:
     return starts, pos
 
 
-def read_null_keys(buf: bytes, pos: i64, count: i64) -> tuple[list[int], int]:
-    """Return the indexes of the records without a key, and the position after the last record.
-
-    The keys and values are checked, and the headers are skipped: one record may have millions.
-    """
-    found: list[int] = []
-    limit: i64 = len(buf)
-    size: i64
-    length: i64
-    done: i64 = 0
-    while done < count:
-        size, pos = _read_length(buf, pos)
-        if not 0 <= size <= limit - pos:
-            raise IndexError
-        end: i64 = pos + size
-        _, pos = _read_length(buf, pos + 1)  # skips the attributes
-        _, pos = _read_length(buf, pos)
-        length, pos = _read_length(buf, pos)
-        if length < 0:
-            _check_null(length)
-            found.append(done)
-        else:
-            if length > end - pos:
-                raise _too_short()
-            pos += length
-        length, pos = _read_length(buf, pos)
-        if length < 0:
-            _check_null(length)
-        else:
-            if length > end - pos:
-                raise _too_short()
-            pos += length
-        if pos >= end:  # there is a number of headers, too
-            raise _too_short()
-        pos = end
-        done += 1
-    return found, pos
-
-
 def read_timestamps(buf: bytes, pos: i64, count: i64, base_timestamp: i64) -> tuple[list[int], int]:
     """Decode only the timestamps, and return them and the position after the last record."""
     timestamps: list[int] = []
@@ -342,11 +303,6 @@ def _null(length: i64) -> i64:
         negative = -((length >> 1) & _INT64_MAX) - 1
         raise WireFormatError(f"a record field has a negative length: {negative}")
     return -1
-
-
-def _check_null(length: i64) -> None:
-    if length != -1:
-        raise WireFormatError(f"a record field has a negative length: {length}")
 
 
 def _too_short() -> WireFormatError:

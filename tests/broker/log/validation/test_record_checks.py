@@ -130,13 +130,19 @@ MALFORMED = {
     "no headers": b"\x0c\x00\x00\x00\x02k\x01",
     "odd length": b"\x0d\x00\x00\x00\x02k\x01\x00",
     "more than the record": b"\x0e\x00\x00\x00\x02k\x01\x00\x00\x00",
+    "bytes after no headers": b"\x10\x00\x00\x00\x02k\x01\x00\x00",
+    "header without bytes": b"\x0e\x00\x00\x00\x02k\x01\x02",
+    "offset of no batch": b"\x16\x00\x00\x80\x80\x80\x80\x10\x02k\x01\x00",
 }
+TOMBSTONE = b"\x0e\x00\x02\x00\x02k\x01\x00"
 
 
-def with_body(codec: int, body: bytes) -> bytes:
+def with_body(codec: int, body: bytes, base_timestamp: int = 1000) -> bytes:
     """A batch of one record with a body of our choice."""
     body = compress(codec, body) if codec else body
-    header = read_header(keyed(b"a"))._replace(length=49 + len(body), attributes=codec)
+    header = read_header(keyed(b"a"))._replace(
+        length=49 + len(body), attributes=codec, base_timestamp=base_timestamp
+    )
     crc = crc32c(body, crc32c(header.pack()[CRC_START:]))
     return header._replace(crc=crc).pack() + body
 
@@ -152,6 +158,24 @@ async def test_malformed_records_are_rejected(codec: int, body: bytes) -> None:
     assert INVALID_RECORD == caught.value.error_code
     with pytest.raises(ApiError, match="malformed"):
         compacted_log().append(records, NOW)
+
+
+@pytest.mark.parametrize(
+    ("base_timestamp", "is_accepted"),
+    [(2**63 - 2, True), (2**63 - 1, False), (-(2**62) - 1, True), (-(2**62) - 2, False)],
+)
+async def test_timestamps_that_compaction_cannot_express_are_rejected(
+    base_timestamp: int, *, is_accepted: bool
+) -> None:
+    """The header has another one, which is fine. The record's is one later than the base."""
+    records = with_body(NONE, TOMBSTONE, base_timestamp)
+
+    if is_accepted:
+        await check(records)
+        compacted_log().append(records, NOW)
+    else:
+        with pytest.raises(ApiError, match="timestamp of a record does not fit"):
+            await check(records)
 
 
 async def test_damaged_batch_is_reported_as_damaged() -> None:

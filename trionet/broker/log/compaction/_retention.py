@@ -18,11 +18,8 @@ from typing import Final, NamedTuple
 from ....errors import WireFormatError
 from ....protocol.records._batch import BatchHeader, check_crc
 from ....protocol.records._compaction import KeptRecords, emptied, rebuild_batch, select_records
-from ....protocol.records._typed_compaction import OffsetMap
+from ....protocol.records._typed_compaction import DELETE_HORIZON_MAX, OffsetMap
 from ._cleaned_transactions import CleanedTransactions
-
-#: A greater delete horizon would overflow the deltas of the timestamps, and means the same: never.
-_HORIZON_MAX: Final = 2**62
 
 #: It covers no record, so that all of them are kept.
 _NOTHING: Final = OffsetMap(1, 0)
@@ -84,7 +81,7 @@ class RecordFilter:
         self._transactions = transactions
         self._last_records = last_records
         self._end_offset = end_offset
-        self._delete_horizon = min(now_ms + delete_retention_ms, _HORIZON_MAX)
+        self._delete_horizon = min(now_ms + delete_retention_ms, DELETE_HORIZON_MAX)
         self._now_ms = now_ms
         self._inflated_bytes_max = inflated_bytes_max
 

@@ -10,7 +10,8 @@ are checked before, in steps between which other tasks run, and are decompressed
 turn out to be large. So is any batch whose timestamps its header shows to be invalid, to list the
 records. Headers of records are skipped, not decoded.
 
-Keys and values are checked to lie within their records, too, since compaction has to read them.
+In compacted topics, what compaction has to read of a record is checked, too: one that it cannot
+read would keep the log from being compacted for ever.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ....protocol.error_codes import INVALID_RECORD, INVALID_TIMESTAMP
 from ....protocol.records import _implementation as implementation
 from ....protocol.records._batch import PREFIX_SIZE, BatchHeader, iter_batches
 from ....protocol.records._records import INFLATED_BYTES_MAX, open_batch
+from ....protocol.records._typed_compaction import read_null_keys
 from ..files._directory import Directory
 from ..segments._log_config import LogConfig
 from ._validation import LOG_APPEND_TIME, NO_TIMESTAMP, check_batches
@@ -216,7 +218,7 @@ class _Check:
         for first in range(0, total, RECORDS_AT_ONCE):
             count = min(RECORDS_AT_ONCE, total - first)
             try:
-                position = self._check_some(body, position, first, count)
+                position = self._check_some(body, position, end, first, count)
             except IndexError as error:
                 raise _malformed("truncated record") from error
             except WireFormatError as error:
@@ -227,16 +229,16 @@ class _Check:
         if self._count:
             raise self._rejection()
 
-    def _check_some(self, body: bytes, position: int, first: int, count: int) -> int:
+    def _check_some(self, body: bytes, position: int, limit: int, first: int, count: int) -> int:
         """Check ``count`` records, and return their end."""
-        reader, end = implementation.reader, position
+        base, end = self._header.base_timestamp, position
         found: dict[int, str] = {}
         if self._checks_timestamps:
-            base = self._header.base_timestamp
-            timestamps, end = reader.read_timestamps(body, position, count, base)
+            read_timestamps = implementation.reader.read_timestamps
+            timestamps, end = read_timestamps(body, position, count, base)
             found = self._invalid_timestamps(timestamps, first)
         if self._checks_keys:
-            without_key, end = reader.read_null_keys(body, position, count)
+            without_key, end = read_null_keys(body, position, limit, count, base)
             self._without_key += len(without_key)
             text = f"the record has no key, but {self._name} is compacted; send it with a key"
             found.update(dict.fromkeys(without_key, text))
