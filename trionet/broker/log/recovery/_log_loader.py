@@ -190,8 +190,6 @@ class LogLoader:
             segment.indexes.replace_aborted(
                 replay_segment(segment, *offsets, producers, transactions)
             )
-            if segment is not segments[-1]:
-                segment.release()
 
     def _note_transactions(self, segments: list[Segment]) -> None:
         """Find the open transactions, and where they begin in bytes."""

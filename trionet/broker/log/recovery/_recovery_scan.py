@@ -110,8 +110,6 @@ class RecoveryScan:
             len(doubtful),
             base_offset,
         )
-        for segment in trusted:
-            segment.release()
         # One that is damaged has been removed.
         if trusted and base_offset not in snapshots_among(self._directory.names()):
             write_snapshot(self._directory, base_offset, self._producers)
@@ -145,17 +143,18 @@ class RecoveryScan:
             elif damage is not None:
                 self._cut(segment, size, segments[number + 1 :], damage)
                 break
-        for segment in kept:
-            segment.file.sync()
-            segment.indexes.sync()
-        for segment in kept[:-1]:
-            segment.release()
+        kept[-1].file.sync()
+        kept[-1].indexes.sync()
         self._directory.sync()
         return kept
 
     def _finish(self, segment: Segment, offset: int) -> None:
+        """Bring a segment that is not the last one to the disk, and release it."""
         segment.indexes.finish()
         segment.indexes.save()
+        segment.file.sync()
+        segment.indexes.sync()
+        segment.release()
         write_snapshot(self._directory, offset, self._producers)
 
     def _bridge(self, found: list[Segment], kept: list[Segment], following: Segment) -> None:
@@ -172,6 +171,8 @@ class RecoveryScan:
             kept.pop()
         filling = fill_gap(self._directory, first_offset, end_offset, epoch, self._now_ms)
         self._losses.filled += sum(each.size for each in filling)
+        for each in filling[:-1]:
+            each.release()
         kept.extend(filling)
 
     def _scan(self, segment: Segment) -> str | None:

@@ -83,7 +83,9 @@ def read_range(
             ):
                 return None
             place = segment.locate(offset)
-            if place is not None and place.base_offset < up_to:
+            if place is not None:
+                if place.base_offset >= up_to:
+                    break
                 read = _range_from(segment, place, max_bytes, up_to, min_one_message)
                 if cached_only and not is_cached(read.records):
                     return None
@@ -189,9 +191,13 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
         ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
     """
     best: OffsetAndTimestamp | None = None
-    for segment in segments:
-        timestamp, offset = segment.newest
-        if timestamp < 0 or (best is not None and timestamp <= best.timestamp):
+    # Few of these have to be opened, usually the first alone.
+    newest_first = [(segment.newest, segment) for segment in segments]
+    newest_first.sort(key=lambda each: each[0][0], reverse=True)
+    for (timestamp, offset), segment in newest_first:
+        if timestamp < 0 or (
+            best is not None and (timestamp, -segment.base_offset) < (best.timestamp, -best.offset)
+        ):
             continue
         records = _records_at(segment, offset, start_offset)
         if all(record.timestamp < timestamp for record in records):
@@ -199,8 +205,10 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
             # compaction, which may keep the timestamp in the header of an empty batch.
             records = _newest_left(segment, start_offset)
         if records:
-            # max() keeps the first of equals.
-            best = max([*([best] if best else []), *records], key=lambda record: record.timestamp)
+            best = max(
+                [*([best] if best else []), *records],
+                key=lambda record: (record.timestamp, -record.offset),
+            )
     return best
 
 

@@ -210,6 +210,8 @@ def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
                     epochs.assign(header.leader_epoch, header.base_offset)
         except (ApiError, WireFormatError) as error:
             logger.warning("%r: leader epochs may be lost: %s", segment, error)
+        if segment.indexes.offsets is None:
+            segment.close_file()  # a log may have more segments than descriptors are left
     return epochs
 
 

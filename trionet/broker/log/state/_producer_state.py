@@ -499,6 +499,8 @@ def replay_segment(
 ) -> list[AbortedTransaction]:
     """Add the batches of a segment, up to the first damage, which is logged. Blocks.
 
+    Releases the segment again, unless its index was in memory.
+
     Args:
         segment: the segment.
         start: the offset of the first batch to add.
@@ -510,6 +512,7 @@ def replay_segment(
         The transactions that are aborted there.
     """
     found: list[AbortedTransaction] = []
+    was_loaded = segment.indexes.offsets is not None
     try:
         for place in segment.places_from(max(start, segment.base_offset)):
             if start <= place.base_offset < end:
@@ -522,6 +525,8 @@ def replay_segment(
                         found.append(aborted)
     except (ApiError, WireFormatError) as error:
         logger.warning("%r: producer state may be lost: %s", segment.directory, error)
+    if not was_loaded:
+        segment.release()  # a log may have more segments than descriptors are left
     return found
 
 
