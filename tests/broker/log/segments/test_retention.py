@@ -98,6 +98,22 @@ def test_records_without_timestamps_are_as_old_as_the_last_append(directory: Dir
     assert [None, 2, 2, 4] == [log.retention_due(NOW + age) for age in (500, 501, 600, 601)]
 
 
+def test_records_that_come_while_retention_decides_stay(directory: Directory) -> None:
+    """It decides in a thread, if it has to read timestamps, and the loop appends meanwhile."""
+    log = Log(directory, now_ms=NOW)
+    log.append(batch(2, timestamp=1000), NOW)
+
+    class Appending(LogConfig):
+        @property
+        def removes_old_segments(self) -> bool:
+            log.append(batch(timestamp=5000), NOW)
+            return True
+
+    log.config = Appending(retention_ms=500)
+
+    assert (2, 3) == (log.retention_due(5000), log.end_offset)
+
+
 def test_nothing_that_consumers_cannot_see_yet_is_removed(directory: Directory) -> None:
     log = three_segments(directory, config(retention_ms=500, flush_messages=1))
 

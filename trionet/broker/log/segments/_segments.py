@@ -190,14 +190,16 @@ def start_offset_due(
     for segment in segments:
         rest -= segment.size
         is_active = segment is segments[-1]
-        if (is_active and not segment.size) or segment.end_offset > limit:
+        # Before the timestamps: in a thread, records that are appended meanwhile are not meant.
+        end_offset = segment.end_offset
+        if (is_active and not segment.size) or end_offset > limit:
             break
-        is_deleted = not is_active and segment.end_offset <= start_offset
+        is_deleted = not is_active and end_offset <= start_offset
         is_old = 0 <= config.retention_ms < now_ms - _newest_ms(segment)
         is_too_much = 0 <= config.retention_bytes <= rest
         if not is_deleted and not (config.removes_old_segments and (is_old or is_too_much)):
             break
-        due = max(segment.end_offset, start_offset)
+        due = max(end_offset, start_offset)
     return due
 
 
