@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from pathlib import Path
 
 import pytest
 import trio
@@ -398,6 +399,24 @@ async def test_failure_to_save_before_the_sync_can_be_repaired(folder: FolderDir
     assert KAFKA_STORAGE_ERROR == raised.value.error_code
     assert not log.is_offline
     assert (1, 1) == (log.recovery_point, disk.rounds)
+
+
+async def test_a_log_is_closed_when_a_flush_that_began_meanwhile_has_ended(
+    quick_disk: Path,
+) -> None:
+    """Two at once would write the same files."""
+    disk = Disk(str(quick_disk), is_open=False)
+    log = Log(disk, now_ms=NOW)
+    log.append(ONE, NOW)
+    async with trio.open_nursery() as nursery:
+        async with log._changing_segments:
+            nursery.start_soon(log.close)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(log.flush)
+            await disk.started.wait()
+        nursery.start_soon(disk.open_when_started)
+
+    assert 1 == disk.rounds
 
 
 async def test_a_log_is_abandoned_when_its_running_sync_has_ended(folder: FolderDirectory) -> None:

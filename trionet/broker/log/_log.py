@@ -608,12 +608,17 @@ class Log:
             return read
 
     def _search(self, search: Callable[[list[Segment]], T]) -> T:
-        """Call ``search`` with all segments; repeat it if compaction replaces some. Thread-safe."""
+        """Call ``search`` with all segments; repeat it if some are replaced or removed meanwhile.
+
+        Thread-safe.
+        """
         while True:
+            segments = self._segments.all
             try:
-                return search(self._segments.all)
-            except SegmentReplaced:
-                pass
+                return search(segments)
+            except (SegmentReplaced, FileNotFoundError):
+                if self._segments.all is segments:
+                    raise
 
     def offset_for_timestamp(
         self, timestamp: int, up_to: int | None = None
@@ -1072,8 +1077,8 @@ class Log:
         """
         self.reject_appends(f"{self._name} is closed")
         self._settle()
-        await self._durability.idle()
         async with self._changing_segments:
+            await self._durability.idle()  # last, since a flush may begin during any other wait
             try:
                 round = self.begin_close()
                 await run_blocking(self.directory, self.close_files, round)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from trionet.broker.log import (
     LastShutdown,
     Log,
     LogConfig,
+    LogFile,
     MemoryDirectory,
     OffsetAndTimestamp,
 )
@@ -342,6 +344,35 @@ def test_first_record_that_is_as_new_is_found(
     timed: Log, timestamp: int, expected: tuple[int, int]
 ) -> None:
     assert OffsetAndTimestamp(*expected) == timed.offset_for_timestamp(timestamp)
+
+
+class DeletingDirectory(FolderDirectory):
+    """Calls ``delete`` in the loop, just before a thread opens a log file."""
+
+    delete: Callable[[], Awaitable[None]] | None = None
+
+    def open(self, name: str) -> LogFile:
+        delete, self.delete = self.delete, None
+        if delete is not None:
+            trio.from_thread.run(delete)
+        return super().open(name)
+
+
+@pytest.mark.parametrize("look_up", ["first", "newest"])
+async def test_look_up_goes_on_with_what_a_deletion_leaves(quick_disk: Path, look_up: str) -> None:
+    directory = DeletingDirectory(quick_disk)
+    log = Log(directory, LogConfig(segment_bytes=len(timed_batch(1))), now_ms=NOW)
+    for number in range(10):
+        log.append(timed_batch(number if look_up == "first" else 10 - number), NOW)
+    await log.flush()
+    directory.delete = partial(log.delete_before, 3)
+
+    if look_up == "first":
+        found = await trio.to_thread.run_sync(log.offset_for_timestamp, 0)
+    else:
+        found = await trio.to_thread.run_sync(log.max_timestamp_offset)
+
+    assert OffsetAndTimestamp(3, 3 if look_up == "first" else 7) == found
 
 
 def test_nothing_is_newer_than_the_newest(timed: Log) -> None:
