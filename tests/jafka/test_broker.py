@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import random
 import shutil
 import stat
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,6 +16,7 @@ import pytest
 import trio
 
 import trionet
+from support.crash import power_cut, recording, write_tree
 from support.jafka_wire import connect, entry, messages
 from support.leaks import nothing_left_behind
 from support.limits import descriptor_limit, file_size_limit
@@ -414,9 +416,32 @@ async def test_the_position_of_the_end_is_on_disk_before_the_last_segment_is_rem
     await topics.remove_old(0)
     monkeypatch.undo()
 
-    assert [{FIRST, f"{SIZE:020}.jafka"}] == found
+    assert {FIRST, f"{SIZE:020}.jafka"} == found[0]
     assert [f"{SIZE:020}.jafka"] == os.listdir(tmp_path / "demo-0")
     topics.close()
+
+
+@pytest.mark.parametrize("removes_topic", [False, True], ids=["retention", "deletion"])
+async def test_a_power_failure_leaves_no_gap_among_the_segments(
+    tmp_path: Path, *, removes_topic: bool
+) -> None:
+    """Else, the broker would not start again."""
+    (tmp_path / "data").mkdir()
+    topics = await with_segments(tmp_path / "data", **{"log.retention.size": 0})
+    with recording(tmp_path / "data") as recorder:
+        if removes_topic:
+            await topics.delete("demo")
+        else:
+            await topics.remove_old(0)
+    topics.release()
+    rng = random.Random(1)
+    for until in range(len(recorder.operations) + 1):
+        for number in range(10):
+            left = tmp_path / f"{until}-{number}"
+            write_tree(left, power_cut(recorder, until, rng))
+            again = Topics(JafkaConfig({}), str(left))
+            again.load()
+            again.release()
 
 
 async def test_what_retention_cannot_remove_stays_until_it_can_be_removed(

@@ -116,13 +116,16 @@ class Segment:
         self._is_torn = False
 
     def remove(self) -> None:
-        """Remove the file, which stays readable while it is open. Blocks.
+        """Remove the file, which stays readable while it is open, also from the disk. Blocks.
+
+        A power failure then leaves no gap among the segments that are removed one by one.
 
         Raises:
-            OSError: it cannot be removed.
+            OSError: it cannot be removed, or may be there again after a power failure.
         """
         with suppress(FileNotFoundError):
             os.unlink(self.path)
+            sync_folder(os.path.dirname(self.path))
 
     def recover(self) -> None:
         """Truncate at the first entry that is incomplete or invalid. Blocks."""
