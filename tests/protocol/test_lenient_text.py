@@ -11,6 +11,7 @@ from trionet.protocol import api_keys
 from trionet.protocol._codec import ApiVersionCodec, lookup
 from trionet.protocol._lenient_text import is_text_error, lenient
 from trionet.protocol._stepping import stepping
+from trionet.protocol._wire import TEXT_BYTES_MAX, varint
 
 DELETE_TWO_TOPICS = b"\x03" + b"\3t\xc3" + b"\2u" + bytes(4) + b"\0"
 
@@ -30,6 +31,21 @@ def test_what_is_not_utf_8_is_replaced(codec: ApiVersionCodec) -> None:
     message = lenient(codec.decode_request)(DELETE_TWO_TOPICS, 0)
 
     assert ["t\ufffd", "u"] == message.topic_names
+
+
+def test_what_would_become_too_long_for_a_response_stays_invalid(codec: ApiVersionCodec) -> None:
+    def decoded(name: bytes) -> str:
+        request = b"\x02" + varint(len(name) + 1) + name + bytes(4) + b"\0"
+        [text] = lenient(codec.decode_request)(request, 0).topic_names
+        assert isinstance(text, str)
+        return text
+
+    count = TEXT_BYTES_MAX // len("\ufffd".encode())
+    rest = TEXT_BYTES_MAX % len("\ufffd".encode())
+    assert "a" * rest + "\ufffd" * count == decoded(b"a" * rest + b"\xff" * count)
+    for longer in (b"a" * rest + b"a" + b"\xff" * count, b"\xff" * TEXT_BYTES_MAX):
+        with pytest.raises(WireFormatError, match="UTF-8"):
+            decoded(longer)
 
 
 def test_it_has_a_form_that_runs_in_steps(codec: ApiVersionCodec) -> None:
