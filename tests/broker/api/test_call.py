@@ -128,6 +128,31 @@ async def test_a_call_that_is_given_up_closes_its_connection_and_is_logged(
     assert record.exc_info is not None
 
 
+async def test_a_late_response_that_cannot_be_encoded_fails_its_own_call_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    waiting: list[Call] = []
+
+    async def handle(request: ApiVersionsRequest, call: Call) -> None:
+        waiting.append(call)
+
+    async with serving(handle) as serve, connect(serve.address) as other:
+        await serve.client.send(ApiVersionsRequest(), 4)
+        await trio.testing.wait_all_tasks_blocked()
+        await other.send(ApiVersionsRequest(), 4)
+        await trio.testing.wait_all_tasks_blocked()
+
+        # As one task completes the calls of all members of a group.
+        for call, error_code in zip(waiting, (70_000, 0), strict=True):
+            call.respond(ApiVersionsResponse(error_code=error_code))
+
+        assert b"" == await serve.client.receive_to_end()
+        assert 0 == (await other.receive()).error_code
+        assert {CloseReason.HANDLER_FAILED: 1} == await serve.close_reasons()
+    [message] = caplog.messages
+    assert "unexpected error in ApiVersions" in message
+
+
 async def test_a_call_that_had_its_response_before_it_is_given_up_keeps_it() -> None:
     waiting: list[Call] = []
 

@@ -17,6 +17,7 @@ from trionet.broker.groups._group_coordinator import GroupCoordinator
 from trionet.broker.groups._members import Caller, Join
 from trionet.broker.storage._database import DATABASE_NAME, IN_MEMORY, open_database
 from trionet.protocol import error_codes
+from trionet.protocol._wire import TEXT_BYTES_MAX
 from trionet.protocol.messages.join_group import JoinGroupResponse
 from trionet.protocol.messages.sync_group import SyncGroupResponse
 
@@ -40,6 +41,17 @@ async def test_ids_are_never_given_twice() -> None:
         ids = {it.join(must_know_id=True).answers[0].member_id for _ in range(100)}
 
         assert 100 == len(ids)
+
+
+@pytest.mark.parametrize("name", ["n" * TEXT_BYTES_MAX, "\u00e9" * (TEXT_BYTES_MAX // 2)])
+async def test_an_id_is_never_longer_than_a_response_can_say(name: str) -> None:
+    async with coordinating() as it:
+        answer = await it.join(instance=name).answer()
+
+        before, after = answer.member_id[:-37], answer.member_id[-37:]
+        assert "-" == after[0]
+        assert name.startswith(before)
+        assert TEXT_BYTES_MAX - 1 <= len(answer.member_id.encode()) <= TEXT_BYTES_MAX
 
 
 async def test_groups_know_nothing_of_each_other() -> None:

@@ -28,6 +28,7 @@ from support.group_calls import (
 )
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
+from trionet.protocol._wire import TEXT_BYTES_MAX
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.delete_groups import DeleteGroupsRequest
 from trionet.protocol.messages.describe_groups import (
@@ -241,6 +242,20 @@ async def test_no_more_than_the_broker_allows() -> None:
 
 
 # Waiting.
+
+
+@pytest.mark.parametrize("version", [3, 4, 9])
+async def test_a_client_with_the_longest_id_is_a_member(
+    version: int, autojump_clock: MockClock
+) -> None:
+    async with (
+        open_broker(group_initial_rebalance_delay_ms=100) as broker,
+        connect(broker.bootstrap_servers, "c" * TEXT_BYTES_MAX) as client,
+    ):
+        joined = await join(client, version=version)
+
+        assert 0 == joined.error_code
+        assert 0 == await heartbeat(client, joined)
 
 
 async def test_members_that_come_together_are_one_generation(autojump_clock: MockClock) -> None:

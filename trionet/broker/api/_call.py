@@ -244,13 +244,22 @@ class Call:
         return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
     def respond(self, message: Any) -> None:
-        """Send the response to a delayed call; :meth:`abandon` it if the connection has closed."""
+        """Send the response to a delayed call; :meth:`abandon` it if the connection has closed.
+
+        A response that cannot be encoded fails only this call: one task may complete those of many
+        clients.
+        """
         if self._divert is not None:
             self._divert(message)
         elif self.is_long and not self.needs_lists:
             self.scheduler.start(self, partial(_returned, message))
         elif self.request.channel.is_open:
-            self.request.respond(self.encode(message))
+            try:
+                encoded = self.encode(message)
+            except Exception as error:  # boundary: one call, completed in the task of another
+                self.fail(error)
+            else:
+                self.request.respond(encoded)
         else:
             self.abandon()
 

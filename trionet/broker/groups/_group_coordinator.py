@@ -32,6 +32,7 @@ import trio
 from ..._util._logging import get_logger
 from ...net._network import SYSTEM
 from ...protocol import error_codes
+from ...protocol._wire import TEXT_BYTES_MAX
 from ...protocol.messages.join_group import JoinGroupResponse
 from ...protocol.messages.sync_group import SyncGroupResponse
 from ..config._broker_config import BrokerConfig
@@ -93,9 +94,7 @@ class GroupCoordinator:
         self._settings = GroupSettings(
             initial_delay=config.integer("group.initial.rebalance.delay.ms") / 1000,
             members_max=config.integer("group.max.size"),
-            make_member_id=lambda prefix: (
-                f"{prefix}-{uuid.UUID(bytes=rng.randbytes(16), version=4)}"
-            ),
+            make_member_id=partial(_new_member_id, rng),
         )
         self._session_ms = (
             config.integer("group.min.session.timeout.ms"),
@@ -499,6 +498,16 @@ class GroupCoordinator:
             stored(None, error_codes.UNKNOWN_SERVER_ERROR)  # as Kafka does
             return
         self._store.put_group(snapshot_now, stored)
+
+
+def _new_member_id(rng: random.Random, prefix: str) -> str:
+    """Return a random member id that begins with ``prefix``, or with as much of it as fits.
+
+    A client id or instance id may itself have the maximum length of a text.
+    """
+    suffix = f"-{uuid.UUID(bytes=rng.randbytes(16), version=4)}"
+    kept = prefix.encode()[: TEXT_BYTES_MAX - len(suffix)]
+    return kept.decode(errors="ignore") + suffix
 
 
 def _ignore_error(error_code: int) -> None:
