@@ -253,6 +253,28 @@ async def test_it_has_to_ask_again_if_its_new_id_cannot_be_stored() -> None:
         assert 0 == it.heartbeat(answer, instance="i")
 
 
+async def test_others_may_have_agreed_on_a_protocol_of_it_before_that_is_known(
+    autojump_clock: MockClock,
+) -> None:
+    async with coordinating() as it:
+        first = await it.join(
+            instance="i", session=300.0, protocols={"range": b"", "sticky": b""}
+        ).answer()
+        joining = it.join(session=300.0, protocols={"range": b"", "lag": b""})
+        leader = it.join(
+            first.member_id, instance="i", session=300.0, protocols={"range": b"", "sticky": b""}
+        )
+        other = await joining.answer()
+        it.sync(await leader.answer(), instance="i")
+        await it.sync(other).answer()
+        async with it.broken("consumer_group"):
+            refused = it.join(instance="i", session=300.0, protocols={"range": b"", "lag": b""})
+            asked = it.join(other.member_id, session=300.0, protocols={"lag": b""})
+            assert error_codes.COORDINATOR_NOT_AVAILABLE == (await refused.answer()).error_code
+
+        assert "lag" == (await asked.answer()).protocol_name
+
+
 # The end.
 
 

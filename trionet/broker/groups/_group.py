@@ -427,6 +427,8 @@ class Group:
             return
         del self._replaced[instance_id]
         if current_id is not None and not is_stored:
+            if self.state is GroupState.PREPARING:
+                old.protocols = member.protocols  # on which the others may have agreed since
             self.members.replace(member, old)
             self.timeouts.extend_session(old, now)
 
