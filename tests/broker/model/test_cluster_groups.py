@@ -103,7 +103,7 @@ async def test_every_call_about_a_group_is_for_its_coordinator(clients: dict[int
         "join": await code(join_request(), JOIN),
         "sync": await code(sync_request(joined), SYNC),
         "heartbeat": await code(beat, HEARTBEAT),
-        "leave": await code(LeaveGroupRequest(group_id="g", members=[member]), LEAVE, "members"),
+        "leave": await code(LeaveGroupRequest(group_id="g", members=[member]), LEAVE),
         "commit": await code(
             commit_request({"t": {0: 5}}),
             COMMIT_BY_NAME,

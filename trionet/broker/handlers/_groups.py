@@ -193,6 +193,9 @@ async def handle_leave_group(
     """
     if not request.group_id:
         return leave_group.LeaveGroupResponse(error_code=error_codes.INVALID_GROUP_ID)
+    error_code = broker.groups.coordinator_error(request.group_id)
+    if error_code:  # of the whole request: Java's admin client does not retry those of members
+        return leave_group.LeaveGroupResponse(error_code=error_code)
     if call.version < MANY_MEMBERS_VERSION:
         [error_code] = broker.groups.leave(request.group_id, [(request.member_id, None)])
         return leave_group.LeaveGroupResponse(error_code=error_code)
