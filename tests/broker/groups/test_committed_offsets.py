@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from trionet.broker.groups._committed_offsets import (
@@ -64,11 +66,50 @@ def test_all_of_a_topic_can_be_removed(offsets: CommittedOffsets) -> None:
     assert ({("u", 0): at(3)}, {}) == (offsets.of("g"), offsets.of("h"))
 
 
-def test_a_group_that_has_none_left_takes_no_room(offsets: CommittedOffsets) -> None:
-    offsets.remove("g", [("t", 0), ("t", 1), ("u", 0)])
+class ComparedName(str):
+    """The name of a topic that counts how often one is compared with another name."""
+
+    __slots__ = ()
+    times: ClassVar[int] = 0
+
+    def __eq__(self, other: object) -> bool:
+        ComparedName.times += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_the_end_of_a_topic_concerns_no_groups_of_others(offsets: CommittedOffsets) -> None:
+    for number in range(100):
+        offsets.put(f"g{number}", {(ComparedName(f"u{number}"), 0): at(1)})
+    ComparedName.times = 0
+
     offsets.remove_topic("t")
 
-    assert {} == offsets._groups
+    assert 0 == ComparedName.times
+
+
+def test_a_group_may_come_back_to_a_topic(offsets: CommittedOffsets) -> None:
+    offsets.remove("g", [("t", 0), ("t", 1)])
+    offsets.put("g", {("t", 7): at(7)})
+    offsets.remove_topic("u")
+    offsets.put("g", {("u", 8): at(8)})
+
+    offsets.remove_topic("t")
+    assert {("u", 8): at(8)} == offsets.of("g")
+    offsets.remove_topic("u")
+    assert {} == offsets.of("g")
+
+
+@pytest.mark.parametrize("first", ["partitions", "topic"])
+def test_a_group_that_has_none_left_takes_no_room(offsets: CommittedOffsets, first: str) -> None:
+    if first == "partitions":
+        offsets.remove("g", [("t", 0), ("t", 1), ("u", 0)])
+    else:
+        offsets.remove_topic("u")
+    offsets.remove_topic("t")
+
+    assert ({}, {}, {}) == (offsets._groups, offsets._topics_of, offsets._groups_of)
 
 
 # Expiry.

@@ -46,14 +46,26 @@ class CommittedOffsets:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Partition, CommittedOffset]] = {}
+        # The topics of each group and the groups of each topic, so that the deletion of a topic
+        # concerns its own groups only. A group keeps a topic until one of them is removed.
+        self._topics_of: dict[str, set[str]] = {}
+        self._groups_of: dict[str, set[str]] = {}
 
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
         """Return a group's committed offsets by partition."""
         return self._groups.get(group_id, {})
 
     def put(self, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
-        if offsets:
-            self._groups.setdefault(group_id, {}).update(offsets)
+        if not offsets:
+            return
+        mine = self._groups.setdefault(group_id, {})
+        before = len(mine)
+        mine.update(offsets)
+        if len(mine) > before:
+            topics = {topic for topic, _ in offsets}
+            self._topics_of.setdefault(group_id, set()).update(topics)
+            for topic in topics:
+                self._groups_of.setdefault(topic, set()).add(group_id)
 
     def remove(self, group_id: str, partitions: Iterable[Partition]) -> None:
         offsets = self._groups.get(group_id)
@@ -62,13 +74,20 @@ class CommittedOffsets:
         for partition in partitions:
             offsets.pop(partition, None)
         if not offsets:
-            del self._groups[group_id]
+            self.remove_group(group_id)
 
     def remove_group(self, group_id: str) -> None:
         self._groups.pop(group_id, None)
+        for topic in self._topics_of.pop(group_id, ()):
+            groups = self._groups_of[topic]
+            groups.remove(group_id)
+            if not groups:
+                del self._groups_of[topic]
 
     def remove_topic(self, topic: str) -> None:
-        for group_id, offsets in list(self._groups.items()):
+        for group_id in self._groups_of.pop(topic, ()):
+            self._topics_of[group_id].remove(topic)
+            offsets = self._groups[group_id]
             self.remove(group_id, [partition for partition in offsets if partition[0] == topic])
 
 
