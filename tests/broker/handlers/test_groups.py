@@ -775,6 +775,13 @@ async def test_from_version_6_on_it_is_not_found(client: Client, group: str) -> 
     ] == await describe(client, group)
 
 
+async def test_the_one_with_the_longest_id_is_not_found_either(client: Client) -> None:
+    [described] = await describe(client, "g" * TEXT_BYTES_MAX)
+
+    assert error_codes.GROUP_ID_NOT_FOUND == described.error_code
+    assert "Group ggg" == described.error_message[:9]
+
+
 async def test_each_is_described_once_in_the_order_in_which_they_are_named(client: Client) -> None:
     for group in ("b", "a"):
         await join_alone(client, group=group)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 
+from ...errors import ApiError
 from ...protocol import api_keys, error_codes
 from ...protocol.messages import (
     delete_groups,
@@ -283,11 +284,12 @@ def _describe(
             group_id=group_id, group_state=GroupState.DEAD.value
         )
     else:
+        error = ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return describe_groups.DescribedGroup(
             group_id=group_id,
             group_state=GroupState.DEAD.value,
-            error_code=error_codes.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} not found.",
+            error_code=error.error_code,
+            error_message=error.message,
         )
     described.authorized_operations = operations
     return described
