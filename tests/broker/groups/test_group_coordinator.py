@@ -156,6 +156,23 @@ async def test_every_group_is_woken_in_its_own_time(autojump_clock: MockClock) -
         assert sessions == pytest.approx(ended, abs=0.26)
 
 
+async def test_a_failure_in_one_group_leaves_the_others_their_timers(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(answer: JoinGroupResponse) -> None:
+        raise ZeroDivisionError("ours")
+
+    async with coordinating(group_initial_rebalance_delay_ms=1000) as it:
+        join = Join("", None, "c", "", 10.0, 60.0, "consumer", RANGE)
+        it.coordinator.join("bad", join, fail)
+
+        assert 1 == (await it.join(group="good").answer()).generation_id
+
+    [record] = caplog.records
+    assert "'bad'" in record.message
+    assert record.exc_info is not None
+
+
 async def test_a_member_that_is_heard_of_in_time_stays(autojump_clock: MockClock) -> None:
     async with coordinating() as it:
         answer = await it.stable(session=10.0)

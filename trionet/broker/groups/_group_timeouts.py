@@ -9,7 +9,10 @@ from typing import Final
 
 import trio
 
+from ..._util._logging import get_logger
 from ._members import Member, Members
+
+logger = get_logger("trionet.broker")
 
 TIMEOUTS_AT_ONCE: Final = 20
 """How many timeouts of groups are processed before other tasks run: about a millisecond of work."""
@@ -148,7 +151,10 @@ class GroupTimers:
         return group_id in self._suspended
 
     async def run(self, expire: Callable[[str, float], None]) -> None:
-        """Call ``expire(group_id, now)`` for each timer that is due, until cancelled."""
+        """Call ``expire(group_id, now)`` for each timer that is due, until cancelled.
+
+        An exception that it raises is logged, and does not affect other groups.
+        """
         heap, scheduled = self.heap, self.scheduled
         while True:
             now = trio.current_time()
@@ -159,7 +165,10 @@ class GroupTimers:
                 at, group_id = heapq.heappop(heap)
                 if scheduled.get(group_id) == at:
                     del scheduled[group_id]
-                    expire(group_id, now)
+                    try:
+                        expire(group_id, now)
+                    except Exception:  # boundary: one group
+                        logger.exception("cannot process the timeouts of group %r", group_id)
             self._sleep = trio.CancelScope(deadline=heap[0][0] if heap else math.inf)
             with self._sleep:
                 await trio.sleep_forever()
