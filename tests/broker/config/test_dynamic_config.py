@@ -211,8 +211,11 @@ def test_keys_of_a_listener_are_those_of_one_broker_except_for_its_limits() -> N
         )
 
 
-@pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate"])
-def test_no_client_can_shut_out_all(key: str) -> None:
+@pytest.mark.parametrize("listener", ["", "listener.name.plaintext.", "listener.name.later."])
+@pytest.mark.parametrize("limit", ["max.connections", "max.connection.creation.rate"])
+def test_no_client_can_shut_out_all(listener: str, limit: str) -> None:
+    key = listener + limit
+
     assert "no client could connect any more to change it" in problem(key, "0")
     assert 1 == value(key, "1")
 

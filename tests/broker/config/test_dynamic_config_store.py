@@ -249,6 +249,28 @@ async def test_a_host_name_that_is_no_more_prevents_no_start_and_no_alteration(
         assert (0, {"127.0.0.1": 8}) == (limits.connections_per_ip_max, limits.overrides)
 
 
+async def test_a_limit_of_0_for_a_listener_to_come_keeps_no_broker_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "listener.name.later.max.connections"
+    async with broker_and_client(log_dir=str(tmp_path)) as (_, client):
+        code, message = await alter(client, BROKER, "", (key, SET, "0"))
+        assert (error_codes.INVALID_REQUEST, f"{key} = 0 is not allowed" in message) == (code, True)
+        await alter(client, BROKER, "", (key, SET, "1"))
+    with sqlite3.connect(tmp_path / DATABASE_NAME) as connection:  # as an older version stored it
+        connection.execute("UPDATE broker_config SET value = '0' WHERE name = ?", (key,))
+    connection.close()
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,LATER://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LATER:PLAINTEXT",
+    }
+
+    async with broker_and_client(settings, log_dir=str(tmp_path)) as (broker, client):
+        assert f"ignoring an altered setting: {key} = 0" in caplog.text
+        assert (0, "") == await alter(client, BROKER, "", (key, SET, "5"))
+        assert 5 == broker._server.quotas.listener("LATER").limits.connections_max
+
+
 async def test_a_key_store_that_is_gone_keeps_no_broker_from_starting(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

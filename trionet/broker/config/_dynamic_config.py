@@ -167,6 +167,8 @@ THREADS = (
 _LOGGED_CHARS_MAX = 10_000
 
 # The limits of the broker that may be 0 only in its file, which needs no client to be changed.
+# Those of a listener may not be 0 at all, as in Kafka (ConnectionQuotas). That includes listeners
+# that do not exist yet: once one did, the broker would not start any more.
 _NOT_ZERO = frozenset(("max.connection.creation.rate", "max.connections"))
 
 CLEANER = frozenset(
@@ -386,7 +388,7 @@ def _read(broker: BrokerConfig, key: str, text: str, *, for_all_brokers: bool) -
         raise ConfigError(
             f"{key} = {text!r} is not supported, since no classes can be loaded; leave the key out"
         )
-    if key in _NOT_ZERO and value == 0:
+    if base in _NOT_ZERO and value == 0:
         raise ConfigError(
             f"{key} = 0 is not allowed, since no client could connect any more to change it;"
             " allowed: 1 or more"
