@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
 
 from support.brokers import log_of
-from support.calls import create_topic, describe_topics
+from support.calls import append, create_topic, describe_topics
 from support.client import Client
 from support.nodes import connect_to, leaders
 from trionet import Broker, open_broker
@@ -193,3 +195,50 @@ async def test_a_deleted_topic_has_no_leader(broker: Broker, clients: dict[int, 
         broker.leader("t", 0)
     await create_topic(clients[3], "t", partitions=3)
     assert [1, 2, 3] == leaders(broker)
+
+
+async def cancelled_after(turns: int, work: Callable[[], Awaitable[object]]) -> None:
+    """Begin something, and cancel it when trio has gone round that often."""
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work)
+            for _ in range(turns):
+                await trio.lowlevel.cancel_shielded_checkpoint()
+            scope.cancel()
+
+
+@pytest.mark.parametrize("turns", range(0, 20, 3))
+async def test_a_topic_whose_creation_is_cancelled_has_all_its_logs_or_is_not_there(
+    broker: Broker, clients: dict[int, Client], turns: int
+) -> None:
+    cluster = broker._cluster
+
+    await cancelled_after(turns, partial(cluster.create_topic, "new", partitions=6))
+
+    created = cluster.topics.get("new")
+    logs = [number for number in range(6) if ("new", number) in cluster.folder.logs]
+    assert logs == ([] if created is None else list(range(6)))
+    if created is None:
+        await create_topic(clients[1], "new", partitions=6)
+    for number in range(6):
+        await append(clients[broker.leader("new", number)], b"a", topic="new", partition=number)
+
+
+@pytest.mark.parametrize("turns", range(0, 20, 3))
+async def test_so_do_the_partitions_whose_creation_is_cancelled(
+    broker: Broker, clients: dict[int, Client], turns: int
+) -> None:
+    cluster = broker._cluster
+    await append(clients[broker.leader("t", 2)], b"a", partition=2)
+
+    await cancelled_after(turns, partial(cluster.create_partitions, "t", 8))
+
+    topic = cluster.topics.get("t")
+    assert topic is not None
+    assert topic.partitions in {3, 8}
+    logs = [number for number in range(8) if ("t", number) in cluster.folder.logs]
+    assert logs == list(range(topic.partitions))
+    if topic.partitions == 3:
+        await cluster.create_partitions("t", 8)
+    for number in range(8):
+        await append(clients[broker.leader("t", number)], b"b", partition=number)

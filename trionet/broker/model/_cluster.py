@@ -19,8 +19,8 @@ be interrupted are shielded.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -225,6 +225,8 @@ class Cluster:
         Raises:
             ApiError: the topic already exists, the request is not allowed, or the topic could not
                 be stored.
+
+        Cancellation: the topic is created with all its logs, or not at all.
         """
         async with self._changing_topics:
             if is_automatic:
@@ -233,10 +235,7 @@ class Cluster:
                 topic = await self.topics.create(name, **settings)
                 if name in self.topics.unreadable:
                     self.group_store.forget_topic(name)
-                failure = await self._open_new_logs(topic)
-                if failure is not None:
-                    await self._remove(topic)  # a topic whose creation failed must not exist
-                    raise failure
+                await self._open_new_logs(topic, partial(self._remove, topic))
                 await self._settle([topic.id])
         _report_topic(topic, {})
         return topic
@@ -294,19 +293,23 @@ class Cluster:
         Raises:
             ApiError: the request is not allowed, or the logs could not be created; the topic is
                 unchanged.
+
+        Cancellation: all partitions are added with their logs, or none.
         """
         async with self._changing_topics:
             with storage_errors():
                 before = self.topics.get(name)
                 topic = await self.topics.grow(name, partitions, assignments)
                 assert before is not None, "grow() raises for a topic that does not exist"
-                failure = await self._open_new_logs(topic, before.partitions)
-                if failure is not None:
-                    await self.topics.shrink(name, before.partitions)
-                    await self._remove_logs(name, range(before.partitions, partitions))
+                first = before.partitions
+                await self._open_new_logs(topic, partial(self._shrink, topic, first), first)
                 await self._settle([topic.id])
-                if failure is not None:
-                    raise failure
+
+    async def _shrink(self, topic: Topic, partitions: int) -> None:
+        """Undo :meth:`create_partitions`, before which the topic had so many partitions."""
+        await self.topics.shrink(topic.name, partitions)
+        await self._remove_logs(topic.name, range(partitions, topic.partitions))
+        await self._settle([topic.id])
 
     async def delete_records(self, log: Log, offset: int) -> None:
         """Delete the records below ``offset``, and complete fetches waiting for the partition.
@@ -449,13 +452,20 @@ class Cluster:
             )
         return found
 
-    async def _open_new_logs(self, topic: Topic, first: int = 0) -> OSError | None:
-        """Create missing logs and install their leaders; return the error if that is impossible."""
+    async def _open_new_logs(
+        self, topic: Topic, undo: Callable[[], Awaitable[None]], first: int = 0
+    ) -> None:
+        """Create missing logs and install their leaders; if that fails, undo the whole change.
+
+        Also if it is cancelled, as by a node that stops: the other nodes would have a topic with
+        partitions that lack their logs until the next start.
+        """
         try:
             await self.elections.install_leaders(await self._create_logs(topic, first))
-        except OSError as error:
-            return error
-        return None
+        except (OSError, trio.Cancelled):
+            with trio.CancelScope(shield=True):  # bounded: it only renames what was created
+                await undo()
+            raise
 
     async def _create_logs(self, topic: Topic, first: int = 0) -> list[tuple[str, int]]:
         """Create missing logs, and return the partitions that must begin a new leader epoch.
