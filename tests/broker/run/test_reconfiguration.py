@@ -41,6 +41,8 @@ from support.config_calls import (
 from support.nodes import connect_to
 from support.tls import authority, certificate, client_context, der_of, write_pem
 from trionet import Broker, open_broker
+from trionet.broker.config._dynamic_config import DynamicConfig
+from trionet.broker.config._dynamic_config_store import Apply
 from trionet.broker.log import LogConfig
 from trionet.broker.run._reconfiguration import LOOKUP_SECONDS_MAX
 from trionet.protocol import error_codes
@@ -359,6 +361,32 @@ async def test_what_was_altered_while_a_node_was_stopped_counts_when_it_is_back(
     async with connect_to(nodes, stopped) as [client]:
         await put(client, BROKER, str(stopped), num_network_threads=3)
     assert {3, 4} == set(threads(nodes))
+
+
+class StoppingNode:
+    """A part of the first node that stops another one when it is asked about a change."""
+
+    def __init__(self, broker: Broker, stopped: int) -> None:
+        self._broker = broker
+        self._stopped = stopped
+
+    @property
+    def settings(self) -> DynamicConfig:
+        return self._broker._nodes[1].state.settings
+
+    async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
+        await self._broker.stop(self._stopped)
+        return trio.lowlevel.checkpoint
+
+
+async def test_a_node_that_stops_during_a_change_keeps_it_from_no_other() -> None:
+    async with open_broker(brokers=3, num_network_threads=2) as broker:
+        broker._cluster.configs.register(1, StoppingNode(broker, stopped=2))
+        async with connect_to(broker, 1) as [client]:
+            await put(client, BROKER, "", num_network_threads=4)
+            await broker.start(2)
+
+        assert [4, 4, 4] == threads(broker)
 
 
 OF_LISTENER = "listener.name.plaintext.max.connections"

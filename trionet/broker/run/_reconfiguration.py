@@ -162,13 +162,13 @@ class NodeReconfiguration:
                 renew()
             quotas = self._server.quotas
             quotas.set_limits(limits)
-            for name, of_listener in of_listeners.items():
-                quotas.set_listener_limits(name, of_listener)
             try:
+                for name, of_listener in of_listeners.items():
+                    quotas.set_listener_limits(name, of_listener)
                 self._server.resize_handlers(new.integer("num.io.threads"))
                 for name, count in processors.items():
                     await self._server.resize_processors(count, name)
-            except LocalProtocolError:  # the server is stopping, and its successor applies these
+            except LocalProtocolError:  # the server has stopped, and its successor applies these
                 await trio.lowlevel.checkpoint()
 
         return apply
