@@ -9,6 +9,7 @@ import pytest
 from trionet.broker.config._broker_config import BrokerConfig
 from trionet.broker.run._node import BROKERS_MAX, node_configs
 from trionet.errors import ConfigError
+from trionet.protocol._config_types import INT_MAX
 
 
 def configs(brokers: int, **settings: object) -> list[BrokerConfig]:
@@ -61,6 +62,14 @@ def test_there_is_a_number_of_brokers_that_can_be(brokers: Any) -> None:
         match=f"^brokers = {brokers!r} is not allowed; allowed: an integer from 1 to 100$",
     ):
         configs(brokers)
+
+
+def test_the_last_id_is_one_that_can_be() -> None:
+    with pytest.raises(ConfigError, match=r"^node.id = 2147483646 is not allowed with 3 nodes"):
+        configs(3, node_id=INT_MAX - 1)
+
+    assert INT_MAX == configs(3, node_id=INT_MAX - 2)[-1].node_id
+    assert INT_MAX == configs(1, node_id=INT_MAX)[0].node_id
 
 
 def test_several_brokers_have_replicas_as_in_production() -> None:

@@ -18,7 +18,7 @@ from ...metrics._loop import LoopMonitor
 from ...net._principal import PrincipalBuilder
 from ...net.wire._close_reason import CloseReason
 from ...net.wire._endpoint import PORT_MAX, Endpoint, SecurityProtocol
-from ...protocol._config_types import Value
+from ...protocol._config_types import INT_MAX, Value
 from ...server._closed_connections import ClosedConnection
 from ...server._socket_server import SocketServer
 from ...server.metrics._local_listener import open_local_sockets, serve_locally
@@ -323,13 +323,18 @@ def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
         brokers: the number of nodes.
 
     Raises:
-        ConfigError: the number of nodes is not allowed, two nodes would have the same port, or a
-            port would be too high.
+        ConfigError: the number of nodes is not allowed, two nodes would have the same port, or an
+            id or a port would be too high.
     """
     # Not isinstance: to Python, True is a number.
     if type(brokers) is not int or not 1 <= brokers <= BROKERS_MAX:
         raise ConfigError(
             f"brokers = {brokers!r} is not allowed; allowed: an integer from 1 to {BROKERS_MAX}"
+        )
+    if config.node_id > INT_MAX - brokers + 1:
+        raise ConfigError(
+            f"node.id = {config.node_id} is not allowed with {brokers} nodes, whose ids are"
+            f" consecutive; allowed: 0 to {INT_MAX - brokers + 1}"
         )
     config = _with_replicas(config, brokers)
     configs = [config, *(_shifted(config, number) for number in range(1, brokers))]
