@@ -129,3 +129,15 @@ def test_without_a_limit_everything_is_available() -> None:
     registry.register(MemoryPoolMetrics(None, Sampling()).collect)
 
     assert (2**63 - 1, 0, 0, 0) == memory(None, now=0, registry=registry)
+
+
+def test_the_share_of_a_listener_that_was_added_later_is_of_its_own_time() -> None:
+    found = quotas()
+    registry = registry_of(found)
+    registry.snapshot(1000)
+    found.add_listener("C", ListenerLimits(connections_per_second_max=1))
+    found.listener("C").blocked_seconds = 5
+
+    snapshot = registry.snapshot(1010)
+
+    assert 0.5 == labelled(snapshot, ACCEPTOR_BLOCKED)["C",]

@@ -218,6 +218,25 @@ def test_the_wait_is_the_loops_and_the_work_is_the_processors() -> None:
         )
 
 
+def test_a_new_processor_waits_no_longer_than_it_is_there() -> None:
+    """As one is that a change of num.network.threads has added, after 1,000 s."""
+    rig = Rig(Numbers())
+    rig.loop = LoopStatistics(0.9, 1000, 0, 0, 0, idle_seconds=900.0, seconds=1000.0)
+    rig.snapshot(1000)
+    new = Numbers(id=1)
+    rig.processors.append(new)
+    rig.loop = LoopStatistics(0.9, 1010, 0, 0, 0, idle_seconds=905.0, seconds=1010.0)
+    new.counters.polls, new.counters.io_ns = 10, 1_000_000_000
+
+    snapshot = rig.snapshot(1010)
+
+    assert (5e9 / 10, 1e9 / 10) == (
+        of(snapshot, "io_wait_time_ns_avg", 1),
+        of(snapshot, "io_time_ns_avg", 1),
+    )
+    assert (0.5, 0.1) == (of(snapshot, "io_wait_ratio", 1), of(snapshot, "io_ratio", 1))
+
+
 def test_a_ratio_is_never_above_1() -> None:
     """KAFKA-7354."""
     numbers = Numbers()

@@ -197,7 +197,9 @@ class QuotaMetrics:
         self._quotas = quotas
         self._delay = Derived(names.CONNECTION_ACCEPT_THROTTLE_TIME, share, sampling)
         self._throttle = Derived(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME, share, sampling)
-        self._blocked = Derived(names.ACCEPTOR_BLOCKED_PERCENT, ratio, sampling)
+        self._blocked = Derived(
+            names.ACCEPTOR_BLOCKED_PERCENT, lambda grown: ratio(grown[::-1]), sampling
+        )
 
     def collect(self, now: float) -> Iterator[Family]:
         """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
@@ -213,8 +215,8 @@ class QuotaMetrics:
         yield from self._delay.families(delays, now)
         throttles = {key: (q.throttled_seconds * _MS, q.throttled) for key, q in by_name.items()}
         yield from self._throttle.families(throttles, now)
-        blocked = {key: (q.blocked_seconds, now) for key, q in by_name.items()}
-        yield from self._blocked.families(blocked, now)
+        blocked = {key: (q.blocked_seconds,) for key, q in by_name.items()}
+        yield from self._blocked.families(blocked, now, (now,))
         refused: dict[Labels, float] = {(q.name, "connections"): q.rejected for q in listeners}
         refused |= {(q.name, "rate"): q.throttled for q in listeners}
         yield gauges(CONNECTIONS_REFUSED, refused)
@@ -319,19 +321,39 @@ _MAXIMA: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], RollingMaximum]],
     (names.REQUEST_SIZE_MAX, lambda p: p.counters.largest_send),
     (names.REAUTHENTICATION_LATENCY_MAX, lambda p: p.counters.longest_reauthentication_ms),
 )
-_Shares = Callable[[ProcessorCounts, LoopStatistics], tuple[float, float]]
+# Each is computed from the increase of four numbers or fewer: the loop's idle time and the elapsed
+# time, in seconds, and the processor's own numbers. Those of the loop are not a processor's: for a
+# new one, which starts at 0, they would count from the start of the loop.
 # Kafka's time in select is the loop's idle time: a poll that waits lets other tasks run.
-_SHARES: Final[tuple[tuple[Metric, Callable[[Sequence[float]], float], _Shares], ...]] = (
-    (names.REQUEST_SIZE_AVG, share, lambda p, _: (p.bytes_sent, p.responses_sent)),
+_SHARES: Final[
+    tuple[tuple[Metric, Callable[[Grown], float], Callable[[ProcessorCounts], Grown]], ...]
+] = (
+    (
+        names.REQUEST_SIZE_AVG,
+        lambda grown: share(grown[2:]),
+        lambda p: (p.bytes_sent, p.responses_sent),
+    ),
     (
         names.REAUTHENTICATION_LATENCY_AVG,
-        share,
-        lambda p, _: (p.counters.reauthentication_ms, p.counters.reauthenticated),
+        lambda grown: share(grown[2:]),
+        lambda p: (p.counters.reauthentication_ms, p.counters.reauthenticated),
     ),
-    (names.IO_WAIT_TIME_NS_AVG, share, lambda p, loop: (loop.idle_seconds * NS, p.counters.polls)),
-    (names.IO_TIME_NS_AVG, share, lambda p, _: (p.counters.io_ns, p.counters.polls)),
-    (names.IO_WAIT_RATIO, ratio, lambda _, loop: (loop.idle_seconds, loop.seconds)),
-    (names.IO_RATIO, ratio, lambda p, loop: (p.counters.io_ns, loop.seconds * NS)),
+    (
+        names.IO_WAIT_TIME_NS_AVG,
+        lambda grown: share((grown[0] * NS, grown[2])),
+        lambda p: (p.counters.polls,),
+    ),
+    (
+        names.IO_TIME_NS_AVG,
+        lambda grown: share(grown[2:]),
+        lambda p: (p.counters.io_ns, p.counters.polls),
+    ),
+    (names.IO_WAIT_RATIO, lambda grown: ratio(grown[:2]), lambda _: ()),
+    (
+        names.IO_RATIO,
+        lambda grown: ratio((grown[2], grown[1] * NS)),
+        lambda p: (p.counters.io_ns,),
+    ),
 )
 
 
@@ -351,7 +373,7 @@ class SelectorMetrics:
         self._loop = loop
         self._counts = [(RateAndTotal(*metrics, sampling), count) for metrics, count in _COUNTS]
         self._maxima = [(Largest(metric), largest) for metric, largest in _MAXIMA]
-        self._shares = [(Derived(m, compute, sampling), both) for m, compute, both in _SHARES]
+        self._shares = [(Derived(m, compute, sampling), own) for m, compute, own in _SHARES]
 
     def collect(self, now: float) -> Iterator[Family]:
         """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
@@ -361,8 +383,10 @@ class SelectorMetrics:
         loop = self._loop()
         for sensor, count in self._counts:
             yield from sensor.families({key: count(p) for key, p in processors.items()}, now)
-        for derived, both in self._shares:
-            yield from derived.families({key: both(p, loop) for key, p in processors.items()}, now)
+        of_loop = (loop.idle_seconds, loop.seconds)
+        for derived, own in self._shares:
+            numbers = {key: own(p) for key, p in processors.items()}
+            yield from derived.families(numbers, now, of_loop)
         for maximum, largest in self._maxima:
             yield from maximum.families({key: largest(p) for key, p in processors.items()}, now)
         for metric, value in _GAUGES:
