@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.brokers import log_of
+from support.brokers import broker_and_client, broker_client, log_of, read_all
 from support.calls import append, create_topic, describe_topics
 from support.client import Client
 from support.nodes import connect_to, leaders
@@ -195,6 +195,27 @@ async def test_a_deleted_topic_has_no_leader(broker: Broker, clients: dict[int, 
         broker.leader("t", 0)
     await create_topic(clients[3], "t", partitions=3)
     assert [1, 2, 3] == leaders(broker)
+
+
+async def test_a_topic_that_has_grown_before_its_deletion_leaves_no_record_to_the_next_one(
+    tmp_path: Path,
+) -> None:
+    """A request to delete many topics looks up all of them before it deletes the first."""
+    async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
+        await create_topic(client, "t", partitions=1)
+        looked_up = broker._cluster.topics.get("t")
+        assert looked_up is not None
+        await broker._cluster.create_partitions("t", 3)
+        await append(client, b"old", partition=2)
+
+        await broker._cluster.delete_topic(looked_up)
+
+        assert {} == broker._cluster.folder.logs
+        await create_topic(client, "t", partitions=3)
+        assert [] == await read_all(client, partition=2)
+        await append(client, b"new", partition=2)
+    async with broker_client(log_dirs=str(tmp_path)) as client:
+        assert [b"new"] == await read_all(client, partition=2)
 
 
 async def cancelled_after(turns: int, work: Callable[[], Awaitable[object]]) -> None:

@@ -339,6 +339,9 @@ class Cluster:
     async def delete_topic(self, topic: Topic) -> None:
         """Delete a topic, and complete fetches waiting for it.
 
+        Args:
+            topic: the topic, which may have been altered or have grown since.
+
         Raises:
             ApiError: the topic was already deleted, or the deletion could not be stored.
         """
@@ -347,7 +350,7 @@ class Cluster:
                 await self._remove(topic)
 
     async def _remove(self, topic: Topic) -> None:
-        await self.topics.delete(topic)
+        topic = await self.topics.delete(topic)
         # Before the logs: the topic is deleted, even if its directories cannot be removed.
         self.group_store.forget_topic(topic.name)
         await self._remove_logs(topic.name, range(topic.partitions))

@@ -333,8 +333,11 @@ class TopicRegistry:
         """Switch to new broker settings."""
         self._config = config
 
-    async def delete(self, topic: Topic) -> None:
+    async def delete(self, topic: Topic) -> Topic:
         """Delete a topic from the database, then from memory.
+
+        Returns:
+            The deleted topic, which may have grown since the caller has looked it up.
 
         Raises:
             ApiError: UNKNOWN_TOPIC_OR_PARTITION if the topic was already deleted.
@@ -343,12 +346,14 @@ class TopicRegistry:
         Cancellation: raises ``Cancelled`` only if the topic still exists.
         """
         async with self._writing:
-            if topic.id not in self._by_id:
+            deleted = self._by_id.get(topic.id)
+            if deleted is None:
                 raise unknown_topic(topic.name)
-            await self._database.transaction(partial(topic_store.delete, topic=topic))
-            del self._by_name[topic.name]
-            del self._by_id[topic.id]
-            del self._by_collision[_collision_name(topic.name)]
+            await self._database.transaction(partial(topic_store.delete, topic=deleted))
+            del self._by_name[deleted.name]
+            del self._by_id[deleted.id]
+            del self._by_collision[_collision_name(deleted.name)]
+            return deleted
 
     async def settle(self, ids: Collection[bytes]) -> None:
         """Record that the directories of some topics, which may be deleted, match the registry.
