@@ -303,6 +303,18 @@ async def test_levels_of_loggers_go_back_when_the_broker_ends() -> None:
     assert before == logger.level
 
 
+async def test_a_level_lasts_until_the_last_broker_that_has_altered_it_ends() -> None:
+    logger = logging.getLogger("trionet.broker")
+    before = logger.level
+    async with broker_and_client(node_id=2) as (_, second):
+        async with broker_and_client() as (_, first):
+            await alter(first, LOGGER, "1", ("trionet.broker", SET, "DEBUG"))
+            await alter(second, LOGGER, "2", ("trionet.broker", SET, "ERROR"))
+        assert logging.ERROR == logger.level
+
+    assert before == logger.level
+
+
 # Several nodes: one set of logs, and a network for each.
 
 

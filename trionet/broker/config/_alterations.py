@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from ..._util._logging import get_logger
 from ...errors import ApiError
@@ -146,11 +146,12 @@ class BrokerLoggers:
 
     Only trionet's loggers are included, not the loggers of the program that embeds the broker.
     Levels have Kafka's names. As in Kafka, altered levels are not stored. When the broker stops,
-    the original levels are restored, since the program may go on running.
+    the original levels are restored, since the program may go on running. Several brokers of a
+    process share its loggers: a level lasts until the last broker that has altered it stops.
     """
 
-    def __init__(self) -> None:
-        self._before: dict[logging.Logger, int] = {}
+    # Of each altered logger: the original level, and the brokers that have altered it.
+    _altered: ClassVar[dict[logging.Logger, tuple[int, set[BrokerLoggers]]]] = {}
 
     def levels(self) -> dict[str, str]:
         """Return the effective levels by logger name."""
@@ -176,15 +177,17 @@ class BrokerLoggers:
             # DELETE may come with a value; Kafka's tool sends an empty one.
             level = value if what == SET else None
             each = loggers[name]
-            self._before.setdefault(each, each.level)
+            self._altered.setdefault(each, (each.level, set()))[1].add(self)
             each.setLevel(logging.NOTSET if level is None else LEVELS[level])
             logger.warning("log level of %s set to %s", name, level or "that of its parent")
 
     def restore(self) -> None:
-        """Restore the original levels."""
-        for each, level in self._before.items():
-            each.setLevel(level)
-        self._before.clear()
+        """Restore the original levels, except those that another broker has altered as well."""
+        for each, (level, brokers) in list(self._altered.items()):
+            brokers.discard(self)
+            if not brokers:
+                each.setLevel(level)
+                del self._altered[each]
 
 
 def level_name(level: int) -> str:
