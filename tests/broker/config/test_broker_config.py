@@ -359,6 +359,10 @@ IDLE = "connections.max.idle.ms"
         ({"compression.lz4.level": 18}, "allowed: an integer from 1 to 17"),
         ({"authorizer.class.name": "x.Y"}, "no access control and would admit every client"),
         ({"log.retention.hours": 0}, "log.retention.hours must be -1 or at least 1, not 0"),
+        (
+            {"log.cleaner.min.compaction.lag.ms": 6, "log.cleaner.max.compaction.lag.ms": 5},
+            "log.cleaner.min.compaction.lag.ms = 6 must not be greater than",
+        ),
         ({"log.roll.ms": 0}, "log.roll.ms = 0 is not allowed"),
         ({DELAY: 600_000}, f"{DELAY} = 600000 must be less than {IDLE} = 600000"),
         ({DELAY: 5000, IDLE: 1000}, "must be less than"),

@@ -271,6 +271,24 @@ async def test_a_limit_of_0_for_a_listener_to_come_keeps_no_broker_from_starting
         assert 5 == broker._server.quotas.listener("LATER").limits.connections_max
 
 
+async def test_defaults_with_which_no_topic_could_be_created_are_refused_and_not_restored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lowest, highest = (f"log.cleaner.{end}.compaction.lag.ms" for end in ("min", "max"))
+    async with broker_and_client(log_dir=str(tmp_path)) as (_, client):
+        assert (0, "") == await alter(client, BROKER, "", (lowest, SET, "6"), (highest, SET, "7"))
+        code, message = await alter(client, BROKER, "", (highest, SET, "5"))
+        assert error_codes.INVALID_REQUEST == code
+        assert f"{lowest} = 6 must not be greater than {highest} = 5" == message
+    with sqlite3.connect(tmp_path / DATABASE_NAME) as connection:  # as an older version stored it
+        connection.execute("UPDATE broker_config SET value = '5' WHERE name = ?", (highest,))
+    connection.close()
+
+    async with broker_and_client(log_dir=str(tmp_path), topics=["new"]) as (_, client):
+        assert 1 == caplog.text.count("ignoring an altered setting, ")
+        await create_topic(client, "newer")
+
+
 async def test_a_key_store_that_is_gone_keeps_no_broker_from_starting(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -373,6 +373,20 @@ def _check_retention(originals: Mapping[str, Value]) -> None:
             raise ConfigError(f"log.retention.{unit} must be -1 or at least 1, not 0")
 
 
+def _check_lag(originals: Mapping[str, Value]) -> None:
+    """Reject defaults with which no topic could be created.
+
+    (Kafka: LogConfig.validateBrokerLogConfigValues.) Topics inherit both, and their own settings
+    are checked together with what they inherit.
+    """
+    lowest, highest = (f"log.cleaner.{end}.compaction.lag.ms" for end in ("min", "max"))
+    if _number(originals, lowest) > _number(originals, highest):
+        raise ConfigError(
+            f"{lowest} = {_number(originals, lowest)} must not be greater than {highest} ="
+            f" {_number(originals, highest)}"
+        )
+
+
 def _check_assignment(originals: Mapping[str, Value]) -> None:
     for kind in ("consumer", "share", "streams"):
         key = f"group.{kind}.assignment.interval.ms"
@@ -425,6 +439,7 @@ _CHECKS: tuple[Callable[[dict[str, Value]], None], ...] = (
     _check_role,
     _check_authorizer,
     _check_retention,
+    _check_lag,
     _check_delay,
     _check_cleaner,
     _check_assignment,
