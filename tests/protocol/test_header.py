@@ -80,12 +80,25 @@ def test_cut_client_id_is_refused_though_the_rest_is_a_known_one() -> None:
         decode_request_header(longer[:-2])
 
 
-@pytest.mark.parametrize(
-    ("tail", "message"), [("fffe", "negative length: -2"), ("0001 ff", "not valid UTF-8")]
-)
-def test_malformed_client_id_is_refused(tail: str, message: str) -> None:
-    with pytest.raises(WireFormatError, match=message):
-        decode_request_header(bytes.fromhex("0000 0008 0000002a" + tail))
+def test_client_id_of_a_negative_length_is_refused() -> None:
+    with pytest.raises(WireFormatError, match="negative length: -2"):
+        decode_request_header(bytes.fromhex("0000 0008 0000002a fffe"))
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_what_is_not_utf_8_in_a_client_id_is_replaced_as_by_kafka(kind: type[bytes]) -> None:
+    """As of a client in C whose text is in Latin-1."""
+    text = "Müller".encode("latin-1") + b"\xc3"
+    frame = kind(bytes.fromhex("0000 0008 0000002a 0007") + text)
+
+    for _ in range(2):  # the second time it is known
+        assert "M\ufffdller\ufffd" == decode_request_header(frame)[3]
+
+
+def test_client_id_that_becomes_longer_than_any_text_is_refused() -> None:
+    """No response could name it, such as the description of its group."""
+    with pytest.raises(WireFormatError, match="too long to be replaced"):
+        decode_request_header(bytes.fromhex("0000 0008 0000002a 7fff") + b"\xff" * 32_767)
 
 
 def test_peers_cannot_fill_the_memory_with_client_ids() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from trionet._util._raising import raise_from
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol._codec import ApiVersionCodec
-from trionet.protocol._wire import TAGS_MAX, Chunk, tag_count, tag_head
+from trionet.protocol._wire import TAGS_MAX, TEXT_BYTES_MAX, Chunk, tag_count, tag_head
 
 _common = struct.Struct(">hhih").unpack_from
 _put_common = struct.Struct(">hhih").pack
@@ -48,10 +48,12 @@ def decode_request_header(
     Returns:
         API key, version, correlation id, client id (None for null) and the position after the
         client id. In header version 2 a tag section follows; see :func:`skip_tags`. The client id
-        has an int16 length in all header versions (Kafka: RequestHeader.json).
+        has an int16 length in all header versions (Kafka: RequestHeader.json), and what is not
+        valid UTF-8 in it is replaced (Kafka: Readable.readString).
 
     Raises:
-        WireFormatError: the header is truncated or its client id is not valid UTF-8.
+        WireFormatError: the header is truncated, the length of its client id is invalid, or the client id
+            would become longer than any text by what is replaced.
     """
     try:
         key, version, correlation_id, length = _common(buf, pos)
@@ -75,10 +77,10 @@ def decode_request_header(
 def _read_client_id(raw: bytes | bytearray, length: int) -> str:
     if len(raw) != length:
         raise WireFormatError("the client id extends past the end of the frame")
-    try:
-        client_id = raw.decode()
-    except UnicodeDecodeError as error:
-        raise_from(WireFormatError("the client id is not valid UTF-8"), error)
+    client_id = raw.decode("utf-8", "replace")
+    if length > TEXT_BYTES_MAX // 3 and len(client_id.encode()) > TEXT_BYTES_MAX:
+        # A group's description names the client ids of its members.
+        raise WireFormatError("the client id is not valid UTF-8, and too long to be replaced")
     if length <= _CLIENT_ID_BYTES_MAX:
         if len(_client_ids) >= _CLIENT_IDS_MAX:
             _client_ids.clear()

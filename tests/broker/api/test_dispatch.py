@@ -138,7 +138,6 @@ async def test_api_versions_of_an_unknown_version_gets_a_response_as_version_0(
         pytest.param(header(METADATA, 1)[:9], id="header-cut"),
         pytest.param(header(METADATA, 1, client_id=b"abc")[:-1], id="client-id-cut"),
         pytest.param(struct.pack(">hhih", METADATA, 1, 7, -2), id="client-id-of-length-minus-2"),
-        pytest.param(header(METADATA, 1, client_id=b"\xff") + bytes(4), id="client-id-not-utf-8"),
         pytest.param(header(METADATA, 1), id="no-body"),
         pytest.param(header(METADATA, 1) + struct.pack(">i", 2**31 - 1), id="array-too-long"),
         pytest.param(header(METADATA, 1) + struct.pack(">i", -2), id="array-of-minus-2"),
@@ -152,6 +151,14 @@ async def test_what_does_not_decode_closes_the_connection(payload: bytes) -> Non
         reason = await closed_after(broker, payload)
 
     assert CloseReason.INVALID_REQUEST is reason
+
+
+async def test_a_client_id_may_be_in_any_encoding_as_with_kafka() -> None:
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+        payload = header(METADATA, 1, client_id="Müller".encode("latin-1")) + struct.pack(">i", 0)
+        await client.send_bytes(framed(payload))
+
+        assert struct.pack(">i", 7) == (await client.receive_frame())[:4]
 
 
 @pytest.mark.parametrize("version", range(6))

@@ -17,7 +17,7 @@ from trionet.protocol.error_codes import UNSUPPORTED_VERSION
 from ._messages import Reading, fits_response, read_request, read_response
 from ._record_batches import Allowance, batch_tree
 from ._sources import Kind, Source
-from ._split import RawEntry, split
+from ._split import RawEntry, is_usual, split
 from ._tree import Entry, Problem, Tree, first_problem
 
 #: The maximum number of requests awaiting a response; the oldest are dropped first.
@@ -159,7 +159,7 @@ class Conversation:
         reading = read_request(codec, data)
         if codec is None:
             reading = reading._replace(problem=_unknown_version(key, version))
-        if reading.problem and not (client_id and client_id.isprintable()):
+        if reading.problem and not is_usual(client_id):
             # Small numbers in responses look like versions of Produce.
             return _unknown(data, f"as a request, {name_of(key)} v{version}: {reading.problem}")
         if key != PRODUCE or reading.body is None or reading.body.get("acks") != 0:

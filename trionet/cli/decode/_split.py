@@ -89,7 +89,17 @@ def _request_likeness(data: bytes, pos: int) -> int:
         return 0
     if version not in schema_versions(key):
         return 0
-    return 2 if client_id and client_id.isprintable() else 1
+    return 2 if is_usual(client_id) else 1
+
+
+def is_usual(client_id: str | None) -> bool:
+    """Return whether a client id is printable text, which it hardly is in a frame of another kind.
+
+    U+FFFD takes the place of what is not valid UTF-8.
+    """
+    if not client_id:
+        return False
+    return client_id.isprintable() and "\ufffd" not in client_id
 
 
 def length_min(magic: int) -> int:
