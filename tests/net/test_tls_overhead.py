@@ -16,6 +16,7 @@ from support.wire import tcp_pair
 from trionet.net.tls._tls_transport import (
     OVERHEAD_BYTES_MAX,
     READ_BYTES_FIRST,
+    RECORD_COST_BYTES,
     RESPONSE_BYTES_MAX,
     SILENT_BYTES_MAX,
     TlsError,
@@ -23,6 +24,7 @@ from trionet.net.tls._tls_transport import (
 )
 
 RECORD_BYTES = 27  # one with a key update
+KEY_UPDATES_PER_TURN_MAX = OVERHEAD_BYTES_MAX // RECORD_COST_BYTES
 
 
 class Rig:
@@ -40,6 +42,14 @@ class Rig:
         self.far.sendall(data)
         while self.left() < len(data):
             assert select.select([self.near], [], [], 5)[0]
+
+    def read_in_turns(self) -> bytes:
+        """Read, in further turns while there is more to decrypt."""
+        while True:
+            try:
+                return self.transport.read(100)
+            except BlockingIOError:
+                assert self.transport.has_buffered
 
     def left(self) -> int:
         """How much was not taken from the socket."""
@@ -83,6 +93,34 @@ def test_who_sends_nothing_else_is_let_go(rig: Rig) -> None:
 
     assert len(taken) > 1
     assert max(taken) <= OVERHEAD_BYTES_MAX + READ_BYTES_FIRST
+
+
+def test_records_without_data_end_a_turn_though_they_are_small(rig: Rig) -> None:
+    """Each costs the engine as much as kilobytes, and every connection may send some at once."""
+    rig.arrive(rig.writer.key_updates(KEY_UPDATES_PER_TURN_MAX + 20) + rig.writer.data(b"data"))
+
+    with pytest.raises(BlockingIOError):
+        rig.transport.read(100)
+
+    assert 0 == rig.left()
+    assert rig.transport.has_buffered
+    assert b"data" == rig.read_in_turns()
+    assert not rig.transport.has_buffered
+
+
+def test_heads_of_records_may_come_in_parts(rig: Rig) -> None:
+    """However the stream is cut, the records without data in it are as many."""
+    records = rig.writer.key_updates(10) + rig.writer.data(b"data")
+    for at in range(0, len(records), 4):
+        rig.arrive(records[at : at + 4])
+        if at + 4 < len(records):
+            with pytest.raises(BlockingIOError):
+                rig.transport.read(100)
+
+    assert b"data" == rig.read_in_turns()
+    rig.arrive(rig.writer.key_updates(2 * SILENT_BYTES_MAX // RECORD_COST_BYTES))
+    with pytest.raises(TlsError, match="records without data"):
+        rig.read_in_turns()
 
 
 def test_one_byte_in_each_record_is_data(rig: Rig) -> None:
@@ -150,4 +188,4 @@ def test_a_peer_that_reads_the_responses_may_ask_on(rig: Rig) -> None:
 def ask(rig: Rig) -> None:
     """Let a hundred responses be made."""
     rig.arrive(rig.writer.key_updates(100, are_answered=True) + rig.writer.data(b"data"))
-    assert b"data" == rig.transport.read(100)
+    assert b"data" == rig.read_in_turns()

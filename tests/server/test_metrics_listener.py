@@ -20,7 +20,7 @@ from support.key_updates import RecordWriter, logging_context
 from support.tls import TlsClient, server_context, shake_hands
 from support.tls_peer import TlsPeer
 from support.wire import LOOPBACK, Peer, open_sockets, tcp_pair
-from trionet.net.tls._tls_transport import SILENT_BYTES_MAX, TlsTransport
+from trionet.net.tls._tls_transport import RECORD_COST_BYTES, SILENT_BYTES_MAX, TlsTransport
 from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
 from trionet.server.metrics._http_exchange import HttpExchange, HttpRequest, HttpRules, Refused
 from trionet.server.metrics._metrics_listener import ListenerLimits, MetricsListener, Page
@@ -309,7 +309,7 @@ async def test_records_without_data_take_no_more_of_the_loop_than_allowed(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Nine times as long as they take is rested, by virtual time; the half is for slow moments."""
-    count = SILENT_BYTES_MAX // KEY_UPDATE_BYTES // 2
+    count = SILENT_BYTES_MAX // (KEY_UPDATE_BYTES + RECORD_COST_BYTES) - 10
     least = min(seconds_to_decrypt(tmp_path / f"{number}", count) for number in range(3))
     async with writing_records(tmp_path / "keys") as (peer, writer):
         records = writer.key_updates(count) + writer.data(GET)

@@ -6,11 +6,13 @@ import gc
 import ssl
 import weakref
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from support.key_updates import RecordWriter, logging_context
 from support.serving import Serving, answer, echo, serving, undisturbed
 from support.tls import TlsClient, certificate, client_context, context_for, server_context
 from support.tls_peer import TlsPeer
@@ -70,6 +72,21 @@ async def test_the_context_is_what_its_owner_makes(kind: ReadinessKind) -> None:
         assert "TLSv1.2" == peer.cipher[1]
         assert {CloseReason.REGISTER_FAILED: 1} == rig.reasons()
         assert 1 == rig.server.quotas.total
+
+
+async def test_a_request_after_many_records_without_data_is_served(
+    kind: ReadinessKind, tmp_path: Path
+) -> None:
+    """They take several turns, in which the socket has nothing more to report."""
+    keys = tmp_path / "keys"
+    async with serving(kind, security=tls(), handler=echo) as rig:
+        peer = await rig.connect(context=logging_context(keys))
+        assert isinstance(peer, TlsPeer)
+        writer = RecordWriter(peer._client, keys)
+
+        await peer.send_raw(writer.key_updates(120) + writer.data(frame(b"request")))
+
+        assert b"request" == await peer.receive_frame()
 
 
 async def test_requests_in_one_record_are_delivered_one_by_one(kind: ReadinessKind) -> None:

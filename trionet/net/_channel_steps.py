@@ -207,7 +207,9 @@ class ChannelSteps:
             if frame is not None:
                 self._complete(channel, frame)
         except BlockingIOError:
-            if channel.state is _CLOSING and not channel.has_buffered:
+            if channel.has_buffered:
+                self.has_more[channel] = None  # TLS goes on in the next turn
+            elif channel.state is _CLOSING:
                 # The peer has disconnected, so nothing more will arrive.
                 self.disconnect(channel, CloseReason.PEER_RESET)
             return

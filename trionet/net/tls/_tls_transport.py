@@ -10,9 +10,9 @@ soon as no progress is possible without the socket: no frame gets stuck (KAFKA-1
 record does not make the loop spin (KAFKA-7012).
 
 Records without data, such as key updates, cost the engine far more than their size suggests, and it
-processes all its input before it returns. So input from a peer that sends such records is passed to
-the engine in small chunks, one per turn of the loop, and a peer that sends nothing else is
-disconnected.
+processes all its input before it returns. Anybody can send them after a handshake, on many
+connections at once. So the engine is given a few records at a time, and those that brought no data
+end the turn of their connection soon. A peer that sends nothing else is disconnected.
 
 A TLS 1.3 client completes its handshake before the server has verified the client's certificate. A
 rejection arrives instead of the first data, or makes the first write fail, and still counts as a
@@ -66,8 +66,14 @@ READ_BYTES_MAX = 256 * 1024
 ENGINE_BYTES_MAX = 64 * 1024
 # The most that it gets to decrypt after input that brought little data, or none.
 SLOW_FEED_BYTES_MAX = 16 * 1024
+# The most records that it gets to decrypt at once.
+RECORDS_PER_FEED_MAX = 16
+# What a record counts for beside its bytes: a key update has 27, and costs as much as kilobytes.
+RECORD_COST_BYTES = 256
+# The type, the version and the length of a record.
+RECORD_HEAD_BYTES = 5
 # How much ciphertext may bring no data: an incomplete record, and some bytes around it. Beyond that
-# little is decrypted at once (see above).
+# little is decrypted in one turn (see above).
 OVERHEAD_BYTES_MAX = 20 * 1024
 # How much ciphertext may arrive without any data: more than two records.
 SILENT_BYTES_MAX = 36 * 1024
@@ -111,8 +117,10 @@ class TlsTransport:
         self._unsent: list[Buffer] = []  # ciphertext that the socket has not accepted yet
         self._accepted = 0  # plaintext inside _unsent, counted as written when that has left
         self._responded = 0  # bytes inside _unsent that respond to records without data
-        self._overhead = 0  # ciphertext less twice the data that it brought, at least 0
-        self._silent = 0  # ciphertext since the last data
+        self._record_head = b""  # of the record in progress, as far as it has been fed
+        self._record_left = 0  # what is left to feed of its content
+        self._overhead = 0  # the cost of ciphertext less twice the data that it brought, at least 0
+        self._silent = 0  # the cost of the ciphertext since the last data
         self._is_turn_over = False  # reading into a buffer has taken long enough
 
     @property
@@ -199,6 +207,11 @@ class TlsTransport:
                 raise AuthenticationError(f"TLS handshake failed: {describe(error)}") from error
 
     def read(self, bytes_max: int, /) -> bytes:
+        """Return data, up to ``bytes_max``; ``b""`` at the end of the stream.
+
+        Raises:
+            BlockingIOError: see :meth:`read_into`.
+        """
         tls = self._tls
         self._is_turn_over = is_fed = False
         data = None
@@ -209,7 +222,7 @@ class TlsTransport:
                 if self._silent:
                     # Otherwise nothing would trigger decrypting what has been read already.
                     self._read_bytes = READ_BYTES_FIRST
-                    if is_fed and self._overhead > OVERHEAD_BYTES_MAX and not self._unfed:
+                    if is_fed and self._overhead > OVERHEAD_BYTES_MAX:
                         raise BlockingIOError from None
                 self._feed()
                 is_fed = True
@@ -369,17 +382,39 @@ class TlsTransport:
                 self._read_bytes = READ_BYTES_FIRST
         is_slow = self._silent or self._overhead > OVERHEAD_BYTES_MAX
         feed_bytes = SLOW_FEED_BYTES_MAX if is_slow else ENGINE_BYTES_MAX
-        if len(data) <= feed_bytes:
+        records_max = RECORDS_PER_FEED_MAX if self._has_shaken_hands else len(data)
+        size, records = self._first_records(data, feed_bytes, records_max)
+        if size == len(data):
             self._incoming.write(data)
             self._unfed = b""
         else:
             view = memoryview(data)
-            data = view[:feed_bytes]
-            self._incoming.write(data)
-            self._unfed = view[feed_bytes:]
+            self._incoming.write(view[:size])
+            self._unfed = view[size:]
         if self._has_shaken_hands:
-            self._overhead += len(data)
-            self._silent += len(data)
+            cost = size + RECORD_COST_BYTES * records
+            # Limited, so that data outweighs it soon: small requests cost more than they bring.
+            self._overhead = min(self._overhead + cost, 2 * OVERHEAD_BYTES_MAX)
+            self._silent += cost
+
+    def _first_records(self, data: Buffer, bytes_max: int, records_max: int) -> tuple[int, int]:
+        """Return the size and the number of the first records in the next ciphertext to feed.
+
+        The last of them may be incomplete; it is counted when its head is complete.
+        """
+        head, position, records = self._record_head, self._record_left, 0
+        size = min(len(data), bytes_max)
+        while position < size and records < records_max:
+            part = data[position : min(position + RECORD_HEAD_BYTES - len(head), size)]
+            head += part
+            position += len(part)
+            if len(head) == RECORD_HEAD_BYTES:
+                position += head[3] << 8 | head[4]
+                head = b""
+                records += 1
+        size = min(position, size)
+        self._record_head, self._record_left = head, position - size
+        return size, records
 
     def _encrypt(self, data: Buffer) -> int:
         """Encrypt the first part of the data. Returns its size."""
