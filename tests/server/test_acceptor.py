@@ -351,6 +351,18 @@ async def test_lack_of_descriptors_makes_the_acceptor_wait(
         old.close()
 
 
+async def test_lack_of_descriptors_is_logged_once_a_second_however_long_it_lasts(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    errors = [OSError(errno.EMFILE, "Too many open files")] * 5
+    monkeypatch.setattr(SYSTEM, "listen", failing(errors, socket.socket))
+    async with serving(kind) as rig:
+        await rig.exchange(await rig.connect(), b"when there is room again")
+
+    assert [] == errors
+    assert 0 < caplog.text.count("cannot accept on L0://") < 5
+
+
 async def test_socket_for_a_processor_that_has_ended_is_closed(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
@@ -27,6 +28,7 @@ from ..net.wire._connecting import Address, ListeningSocket, Socket, set_options
 from ..net.wire._endpoint import Endpoint
 from ._connection import Accepted
 from ._processor import Processor
+from ._recorder import SECONDS_BETWEEN_LINES
 from ._server_config import ServerConfig
 from ._shared import Shared
 from .quotas._connection_quotas import ConnectionGuard, Delayed, Rejected
@@ -76,6 +78,7 @@ class Acceptor:
     _nursery: Callable[[], trio.Nursery]
     processors: list[Processor] = attrs.field(factory=list, init=False)
     _next: int = attrs.field(default=0, init=False)
+    _logged_at: float = attrs.field(default=-math.inf, init=False)
     _throttled: DelayedCloses[Socket] = attrs.field(factory=DelayedCloses, init=False)
     _throttled_added: trio.Event = attrs.field(factory=trio.Event, init=False)
     _accepting: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
@@ -155,7 +158,10 @@ class Acceptor:
             if error.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
                 raise
             if error.errno in OUT_OF_RESOURCES:
-                self._log.error("cannot accept on %s: %s; retrying", self.endpoint, error)
+                now = trio.current_time()
+                if now >= self._logged_at + SECONDS_BETWEEN_LINES:
+                    self._logged_at = now
+                    self._log.error("cannot accept on %s: %s; retrying", self.endpoint, error)
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
             return None  # no connection is waiting, or its peer has disconnected
         return self._configure(sock, address)

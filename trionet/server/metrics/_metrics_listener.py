@@ -9,6 +9,7 @@ decryption. Waiting connections stay in the kernel's backlog.
 
 from __future__ import annotations
 
+import math
 import socket
 import ssl
 import zlib
@@ -24,6 +25,7 @@ from ..._util._logging import get_logger
 from ..._util._monotonic import perf_counter
 from ...net.wire._endpoint import Endpoint, bind
 from .._acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
+from .._recorder import SECONDS_BETWEEN_LINES
 from ._http_connection import HttpConnection
 from ._http_exchange import Headers, HttpExchange, HttpRequest, HttpResponse, HttpRules, Refused
 
@@ -174,14 +176,17 @@ class MetricsListener:
             await self._accept(listener, nursery)
 
     async def _accept(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
+        logged_at = -math.inf
         while True:
             try:
                 stream = await listener.accept()
             except OSError as error:
                 if error.errno not in OUT_OF_RESOURCES:
                     raise
-                message = "the metrics listener cannot accept a connection: %s; retrying"
-                logger.error(message, error)  # noqa: TRY400 - no bug, no traceback
+                if trio.current_time() >= logged_at + SECONDS_BETWEEN_LINES:
+                    logged_at = trio.current_time()
+                    message = "the metrics listener cannot accept a connection: %s; retrying"
+                    logger.error(message, error)  # noqa: TRY400 - no bug, no traceback
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
                 continue
             if self._admits is not None and not self._admits(stream.socket):
