@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from trionet.client.network._in_flight import InFlightRequest, InFlightRequests
@@ -74,6 +76,21 @@ def test_any_late_request_makes_its_node_late() -> None:
     assert [A] == in_flight.timed_out_nodes(0.075)
     assert [A, B] == in_flight.timed_out_nodes(0.125)
     assert [A] == in_flight.timed_out_nodes(in_flight.next_expiry())
+
+
+def test_next_timeout_is_looked_for_when_an_earlier_one_would_have_come() -> None:
+    """Not with each response, whose cost would grow with the number of requests in flight."""
+    in_flight = InFlightRequests(5)
+    in_flight.add(request(A, 1, seconds=10.0))
+    in_flight.add(request(A, 2, seconds=20.0))
+    assert 10.0 < in_flight.next_expiry() < 10.1
+    in_flight.complete_next(A)
+
+    assert [] == in_flight.timed_out_nodes(min(in_flight.next_expiry(), 20.0))
+    assert 20.0 < in_flight.next_expiry() < 20.1
+    assert [A] == in_flight.timed_out_nodes(in_flight.next_expiry())
+    in_flight.clear(A)
+    assert math.inf == in_flight.next_expiry()
 
 
 @pytest.mark.parametrize("complete", ["complete_next", "complete_last_sent", "oldest", "last_sent"])

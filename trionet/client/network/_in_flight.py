@@ -105,6 +105,9 @@ class InFlightRequests:
         self._requests_max = requests_max
         self._by_node: dict[int, deque[InFlightRequest]] = {}
         self._count = 0
+        # No request expires before this. The first one may expire later, since it is looked for
+        # only when this has passed: at each poll, that would cost as much as there are requests.
+        self._expires_at_least: float = math.inf
 
     def __len__(self) -> int:
         return self._count
@@ -120,6 +123,7 @@ class InFlightRequests:
     def add(self, request: InFlightRequest) -> None:
         self._by_node.setdefault(request.node_id, deque()).append(request)
         self._count += 1
+        self._expires_at_least = min(self._expires_at_least, request.expires_at)
 
     def can_send_more(self, node_id: int) -> bool:
         """Whether the newest request is fully written and the node is below its limit."""
@@ -141,20 +145,25 @@ class InFlightRequests:
     def complete_next(self, node_id: int) -> InFlightRequest:
         """Remove and return the oldest request to a node, whose response has arrived."""
         request = self._of(node_id).popleft()
-        self._count -= 1
+        self._removed(1)
         return request
 
     def complete_last_sent(self, node_id: int) -> InFlightRequest:
         """Remove and return the newest request to a node, which expects no response."""
         request = self._of(node_id).pop()
-        self._count -= 1
+        self._removed(1)
         return request
 
     def clear(self, node_id: int) -> list[InFlightRequest]:
         """Remove and return all requests to a node, oldest first."""
         requests = list(self._by_node.pop(node_id, ()))
-        self._count -= len(requests)
+        self._removed(len(requests))
         return requests
+
+    def _removed(self, count: int) -> None:
+        self._count -= count
+        if not self._count:
+            self._expires_at_least = math.inf
 
     def rename(self, node_id: int, new_id: int) -> None:
         """Change the id of a node; no requests may be in flight to the new id."""
@@ -171,25 +180,26 @@ class InFlightRequests:
 
     def timed_out_nodes(self, now: float) -> list[int]:
         """Return the ids of nodes with any timed-out request, oldest or not (KAFKA-7231)."""
-        late = []
+        late: list[int] = []
+        if now <= self._expires_at_least:
+            return late
+        self._expires_at_least = math.inf
         for node_id, requests in self._by_node.items():
+            first = math.inf
             for each in requests:
-                if now > each.expires_at:
-                    late.append(node_id)
-                    break
+                first = min(first, each.expires_at)
+            if now > first:
+                late.append(node_id)
+            self._expires_at_least = min(self._expires_at_least, first)
         return late
 
     def next_expiry(self) -> float:
-        """Return the time of the next timeout; ``math.inf`` if no request is in flight.
+        """Return the time of the next timeout, or an earlier one; infinite without any request.
 
-        The result is the next float after the deadline, because a response at the deadline is still
-        in time.
+        At an earlier time, :meth:`timed_out_nodes` finds out the next one. The result is the next
+        float after a deadline, because a response at the deadline is still in time.
         """
-        at = math.inf
-        for requests in self._by_node.values():
-            for each in requests:
-                at = min(at, each.expires_at)
-        return math.nextafter(at, math.inf)
+        return math.nextafter(self._expires_at_least, math.inf)
 
     def _of(self, node_id: int) -> deque[InFlightRequest]:
         requests = self._by_node.get(node_id)
