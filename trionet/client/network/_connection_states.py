@@ -124,11 +124,6 @@ class NodeConnectionState:
         return self.state in _LOST
 
     @property
-    def has_connection(self) -> bool:
-        """Whether there is a connection, or an attempt to establish one."""
-        return self.state is not None and self.state not in _LOST
-
-    @property
     def authentication_error(self) -> AuthenticationError | None:
         """The error of the last connection if authentication failed; None otherwise."""
         return self.error if isinstance(self.error, AuthenticationError) else None

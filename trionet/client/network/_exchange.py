@@ -258,7 +258,7 @@ class Exchange:
                 cluster = self._updater.metadata.cluster
                 if before.is_bootstrap and not cluster.is_bootstrap:
                     self._close_unneeded(before, now)
-                    self._adopt_connection(before.nodes.get(request.node_id), cluster)
+                    self._adopt_connection(before.nodes.get(request.node_id), cluster, now)
                 self._states.forget_departed(set(before.nodes), set(cluster.nodes))
                 self.reachability.forget_departed(cluster)
             else:
@@ -269,14 +269,14 @@ class Exchange:
                 name = error_codes.name_of(body.error_code)
                 self._close_invalid(node_id, f"ApiVersions failed: {name}", now)
 
-    def _adopt_connection(self, asked: Node | None, cluster: Cluster) -> None:
+    def _adopt_connection(self, asked: Node | None, cluster: Cluster, now: float) -> None:
         """Reuse a bootstrap connection for the broker that advertises the same address.
 
         librdkafka does the same. Otherwise every client would open a second connection to that
-        broker, and leave the first one idle.
+        broker, and leave the first one idle. A broker that has just been lost is in its backoff.
         """
         node = None if asked is None else cluster.node_at(asked.host, asked.port)
-        if asked is None or node is None or self._states.of(node.id).has_connection:
+        if asked is None or node is None or not self._states.of(node.id).can_connect(now):
             return
         if self._connections.channel(asked.id) is None or self._states.is_awaited(asked.id):
             return

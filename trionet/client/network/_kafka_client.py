@@ -203,7 +203,8 @@ class KafkaClient:
         return len(in_flight) if node is None else in_flight.count(node.id)
 
     def disconnect(self, node: Node) -> None:
-        if not self.connection(node).has_connection:
+        connection = self.connection(node)
+        if connection.state is None or connection.is_disconnected:
             return
         error = DisconnectedError(f"{node}: the client closed the connection")
         self._exchange.give_up(node.id, error, self._clock())
