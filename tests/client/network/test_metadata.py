@@ -132,6 +132,19 @@ def test_leader_that_another_response_named_is_taken_if_it_is_newer() -> None:
     assert {"t"} == set(known.cluster.topics)
 
 
+def test_leaders_of_several_partitions_of_a_topic_may_move_at_the_same_time() -> None:
+    known = metadata()
+    known.update(answer({0: (1, 5), 1: (1, 6), 2: (1, 7)}), 0.0)
+
+    known.update_leaders({TopicPartition("t", 2): (2, 8), TopicPartition("t", 0): (2, 6)}, {})
+
+    partitions = known.cluster.topics["t"].partitions
+    assert {0: (2, 6), 1: (1, 6), 2: (2, 8)} == {
+        each.index: (each.leader, each.leader_epoch) for each in partitions.values()
+    }
+    assert frozenset({"t"}) == known.cluster.changed_topics
+
+
 def test_address_of_a_leader_that_is_not_newer_is_as_old_as_that() -> None:
     """A broker that has not heard of the leader has not heard where it has moved to, either."""
     known = metadata()

@@ -241,17 +241,22 @@ def with_leaders(
             are ignored are ignored, too.
     """
     known = dict(before.nodes)
-    changed: dict[str, TopicMetadata] = {}
+    moved: dict[str, dict[int, PartitionMetadata]] = {}
     for (name, index), (leader, epoch) in leaders.items():
-        topic = changed.get(name) or before.topics.get(name)
+        topic = before.topics.get(name)
         partition = topic.partitions.get(index) if topic is not None else None
         node = nodes.get(leader) or known.get(leader)
-        if topic is None or partition is None or node is None:
+        if partition is None or node is None:
             continue
         if epoch > partition.leader_epoch:
             known[leader] = node
-            moved = attrs.evolve(partition, leader=leader, leader_epoch=epoch, error_code=0)
-            changed[name] = attrs.evolve(topic, partitions={**topic.partitions, index: moved})
+            after = attrs.evolve(partition, leader=leader, leader_epoch=epoch, error_code=0)
+            moved.setdefault(name, {})[index] = after
+    # Once for each topic: all partitions that a broker led may move at the same time.
+    changed: dict[str, TopicMetadata] = {}
+    for name, partitions in moved.items():
+        former = before.topics[name]
+        changed[name] = attrs.evolve(former, partitions={**former.partitions, **partitions})
     return attrs.evolve(
         before,
         nodes=known,
