@@ -294,8 +294,10 @@ class ConfigCalls(AdminCalls):
         ) -> dict[ConfigResource, Node | TrionetError]:
             # A broker with an empty name stands for the default of all brokers.
             default = ConfigResource(ConfigResourceType.BROKER, "")
-            own = [key for key in keys if key.type in types and key != default]
-            rest = [key for key in keys if key not in own]
+            own: list[ConfigResource] = []
+            rest: list[ConfigResource] = []
+            for key in keys:
+                (own if key.type in types and key != default else rest).append(key)
             return {**(await brokers.find(own)), **(await others.find(rest) if rest else {})}
 
         return Place(find, others.retried)
