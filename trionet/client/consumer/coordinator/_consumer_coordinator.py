@@ -340,10 +340,10 @@ class ConsumerCoordinator:
             self._notify()
 
     async def _give_up_and_leave(self, reason: str, limit: trio.CancelScope | None) -> None:
-        now = trio.current_time()
         until = math.inf if limit is None else limit.deadline
         # A commit that hangs takes half of the time: other members wait for the partitions.
-        with trio.move_on_after(min(self._settings.api_timeout_seconds, (until - now) / 2)):
+        half = (until - trio.current_time()) / 2
+        with trio.move_on_after(min(self._settings.api_timeout_seconds, half)) as commit:
             await self._commit_last()
         if not self._subscription.is_group_managed:
             return
@@ -356,13 +356,14 @@ class ConsumerCoordinator:
             # If the time limit cancelled a callback that hangs, leave nevertheless. If the caller
             # was cancelled, close() calls this once more.
             is_over = limit is None or limit.cancel_called
-            until = math.inf
             raise
         finally:
             if is_over:
                 seconds = self._settings.cancelled_close_timeout_seconds
-                deadline = min(until, trio.current_time() + seconds)
-                with trio.CancelScope(deadline=deadline, shield=True):
+                left = until - trio.current_time()
+                if commit.cancelled_caught and left > 0:  # nor may there be a response to this
+                    seconds = min(seconds, left)
+                with trio.move_on_after(seconds, shield=True):
                     await self._membership.leave(reason)
                 self._steps.clear()
 
