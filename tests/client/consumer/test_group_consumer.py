@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 import trio
+from trio.testing import MockClock
 
 from support.calls import append, create_topic
 from support.client import Client, connect
@@ -26,7 +27,7 @@ from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.errors import WireFormatError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from trionet.testing import control
+from trionet.testing import MemoryNetwork, control
 
 T0 = TopicPartition("t", 0)
 GROUP = GroupSettings(group_id="g", heartbeat_seconds=0.02, auto_commit_seconds=60.0)
@@ -242,6 +243,24 @@ async def test_two_consumers_share_the_records_and_each_is_handed_out_once() -> 
             nursery.cancel_scope.cancel()
 
         assert sorted(b"%d" % each for each in range(40)) == sorted(found)  # type: ignore[type-var]
+
+
+async def test_the_lag_is_known_again_after_a_rebalance_though_nothing_was_written(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """The node of a fetch session omits partitions without news."""
+    async with open_broker(network=network) as broker:
+        await control(broker).seed("t", [b"a"])
+        settings = attrs.evolve(SETTINGS, group=GroupSettings(group_id="g"))
+        async with open_consumer(
+            broker.bootstrap_servers, settings, topics="t", network=network
+        ) as consumer:
+            await values(consumer, 1)
+            for _ in range(2):
+                with trio.move_on_after(10):
+                    await anext(consumer)
+                assert 0 == consumer.lag(T0)
+                consumer.rejoin("as the program says")
 
 
 async def test_a_pattern_matches_whole_names() -> None:

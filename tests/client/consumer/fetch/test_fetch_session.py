@@ -142,7 +142,7 @@ def test_refused_session_begins_anew(error_code: int, session_id: int) -> None:
 def test_after_a_lost_connection_the_old_session_is_replaced() -> None:
     session = opened(A0)
     filled(session, wanted(1, A0))
-    session.failed()
+    session.begin_anew()
     request = filled(session, wanted(1, A0))
 
     assert (7, 0, [("a", 0, 1)]) == (request.session_id, request.session_epoch, asked(request))

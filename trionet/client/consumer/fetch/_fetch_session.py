@@ -145,7 +145,7 @@ class FetchSession:
             logger.warning(
                 "node %d responded with partitions other than those requested", self._node_id
             )
-            self.failed()
+            self.begin_anew()
             return None
         if response.session_id == NO_SESSION:
             self._id, self._epoch = NO_SESSION, FIRST_EPOCH
@@ -154,8 +154,8 @@ class FetchSession:
             self._epoch = 1 if was_full or self._epoch == _EPOCH_MAX else self._epoch + 1
         return found
 
-    def failed(self) -> None:
-        """Begin a new session, since the node may not have received the last request."""
+    def begin_anew(self) -> None:
+        """Begin a new session: the node may not have received the last request, for example."""
         self._epoch = FIRST_EPOCH
 
     def _fits(self, found: dict[TopicPartition, PartitionData], was_full: bool) -> bool:

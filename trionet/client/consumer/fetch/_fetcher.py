@@ -242,6 +242,11 @@ class Fetcher:
         # While a broker waits for records of one partition, the others cannot be fetched from it.
         is_alone = any(each.state.is_fetched_alone for each in partitions.values())
         session = self._sessions.setdefault(node.id, FetchSession(node.id))
+        # A node omits partitions without news. One that was given up and assigned again has a new
+        # state, which would not learn the end of its log, and so its lag, before the next record.
+        known = session.partitions
+        if any(each.state.high_watermark is None and n in known for n, each in partitions.items()):
+            session.begin_anew()
         request = FetchRequest(
             max_wait_ms=0 if is_alone else round(settings.wait_seconds * 1000),
             min_bytes=settings.bytes_min,
@@ -287,7 +292,7 @@ class Fetcher:
             return  # the fetcher was closed
         now = trio.current_time()
         if response.error is not None:
-            session.failed()
+            session.begin_anew()
             for each in asked.values():
                 each.state.forget_replica()
             if isinstance(response.error, ResponseTooLargeError):
