@@ -153,8 +153,8 @@ class SubscriptionState:
     def subscribe_group(self, topics: Iterable[str]) -> None:
         """As the leader, include the topics of all members in metadata requests, and no others.
 
-        A request for a topic to which nobody subscribes any more could create it after its deletion
-        (``allow.auto.create.topics``).
+        A request for a topic to which no member subscribes any more could create it after its
+        deletion (``allow.auto.create.topics``).
         """
         self._group_topics = self.topics.union(topics)
 
