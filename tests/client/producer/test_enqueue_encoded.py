@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import attrs
 import pytest
 import trio
 from trio.testing import MockClock
 
-from support.scripted_leaders import AT_ONCE, Leaders, refusal
+from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
 from trionet import RecordTooLargeError, TopicPartition, open_broker, open_consumer, open_producer
+from trionet.client.producer import Delivery
 from trionet.errors import LocalProtocolError, MetadataTimeoutError
 from trionet.protocol import error_codes
 from trionet.protocol.records import _implementation as implementation
@@ -74,6 +77,24 @@ async def test_more_than_the_memory_holds_goes_by_and_by(
 
     assert VALUES == leaders.values()
     assert list(range(len(VALUES))) == deliveries.offsets()
+
+
+async def test_no_batch_takes_records_for_which_it_has_no_memory(
+    autojump_clock: MockClock, leaders: Leaders
+) -> None:
+    """It has taken as much as its own records need, and not ``batch.size``."""
+    settings = attrs.evolve(
+        AT_ONCE, buffer_bytes=40_000, linger_seconds=60.0, max_block_seconds=1.0
+    )
+    leaders.answers = [say_nothing]
+    async with leaders.producer(settings) as producer:
+        await producer._enqueue_encoded("t", encoded(VALUES[:1]))
+        held: list[Delivery] = []
+        with suppress(trio.WouldBlock):
+            while True:
+                held.append(producer.send_nowait("t", VALUES[0], partition=0))
+
+        assert 0 < len(held) * len(VALUES[0]) < settings.buffer_bytes
 
 
 async def test_batches_without_a_partition_are_spread() -> None:

@@ -292,6 +292,7 @@ class RecordAccumulator:
         if not self.pool.take(size):
             return False
         self.queues.add(queue, batch)
+        queue.filling = None  # the memory that it has taken holds no further records
         if partition is None:
             found.sticky_batch = batch
         deliveries.add(batch.outcome, 0, records.record_count)
