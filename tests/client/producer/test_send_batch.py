@@ -42,6 +42,20 @@ async def test_many_records_are_sent_in_their_order() -> None:
         assert list(range(len(offsets))) == offsets
 
 
+async def test_columns_may_be_used_again_after_the_call(
+    autojump_clock: MockClock, leaders: Leaders
+) -> None:
+    values, timestamps = [b"a", b"b"], [1, 2]
+    async with leaders.producer(AT_ONCE) as producer:
+        deliveries = await producer.enqueue_batch("t", values, timestamps=timestamps)
+        values.clear()
+        timestamps.clear()
+        await producer.flush()
+
+    assert [b"a", b"b"] == leaders.values()
+    assert [1, 2] == [each.result().timestamp for each in deliveries]
+
+
 async def test_all_is_written_where_the_deliveries_say(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:

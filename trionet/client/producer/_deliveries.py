@@ -25,7 +25,8 @@ class Deliveries(Sequence[Delivery]):
 
     def __init__(self, timestamps: int | list[int]) -> None:
         self.outcomes: dict[ProduceRequestResult, None] = {}
-        self._timestamps = timestamps
+        # A copy, since the caller may use the list again after the call.
+        self._timestamps = timestamps if isinstance(timestamps, int) else list(timestamps)
         self._spans: list[tuple[ProduceRequestResult, int, int]] = []
         self._ends: list[int] = []
 

@@ -84,7 +84,7 @@ class SendHook:
     def apply(self, record: ProducerRecord) -> ProducerRecord:
         """Return the result of ``on_send``, or the unchanged record if the hook misbehaves."""
         try:
-            changed = self._on_send(record)
+            changed = ProducerRecord(*self._on_send(record))
             if changed[:2] != record[:2]:
                 raise ValueError("on_send must not change a record's topic or partition")
         except Exception:  # boundary: a function of the user's

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -69,7 +71,11 @@ def broken(record: ProducerRecord) -> ProducerRecord:
     raise RuntimeError(f"no idea of {record.topic}")
 
 
-@pytest.mark.parametrize("hook", [elsewhere, broken])
+def cut_short(record: ProducerRecord) -> Any:
+    return record[:3]
+
+
+@pytest.mark.parametrize("hook", [elsewhere, broken, cut_short])
 async def test_a_function_that_fails_is_logged_and_the_record_is_sent(
     hook: object, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -80,10 +86,11 @@ async def test_a_function_that_fails_is_logged_and_the_record_is_sent(
             on_send=hook,  # type: ignore[arg-type]
         ) as producer:
             await producer.send("orders", b"one coffee")
+            await producer.send_batch("orders", [b"two teas"])
 
-        [record] = await read(broker.bootstrap_servers, 1)
+        records = await read(broker.bootstrap_servers, 2)
 
-    assert b"one coffee" == record.value
+    assert [b"one coffee", b"two teas"] == [each.value for each in records]
     assert "on_send failed; sending the record unchanged" in caplog.messages
 
 
