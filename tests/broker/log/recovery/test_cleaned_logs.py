@@ -154,6 +154,23 @@ async def test_without_any_record_of_it_the_policy_says_whether_a_gap_is_damage(
         assert records(logs.logs[KEY]) == LEFT
 
 
+async def test_gap_in_a_log_that_is_newer_than_the_last_checkpoint_is_damage(
+    folder: FolderDirectory,
+) -> None:
+    """Such a log was never cleaned: a power failure has taken the end of its first segment."""
+    async with open_log_folder(folder, node_id=1) as logs:
+        await logs.open_all(lambda _: COMPACTED, NOW)
+        log = await logs.create(*KEY, TOPIC_ID, COMPACTED, NOW)
+        for _ in range(5):
+            log.append(batch(), NOW)
+        kill(logs)
+    folder.folder("orders-0").truncate(f"{0:020}.log", 2 * SIZE)
+    async with opened(folder, COMPACTED) as logs:
+        log = logs.logs[KEY]
+
+        assert (2, [0, 1]) == (log.end_offset, records(log))
+
+
 async def test_gap_above_what_was_cleaned_is_damage(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:

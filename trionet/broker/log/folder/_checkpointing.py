@@ -256,6 +256,7 @@ class ShutdownRecord:
             cleaned_to=max(
                 0 if extent is None else extent.cleaned_to, self.first_dirty_offsets.get(key, 0)
             ),
+            is_cleaned_to_known=self.extents is not None,
             loss_allowed=loss_allowed,
         )
 

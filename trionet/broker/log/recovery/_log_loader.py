@@ -73,6 +73,9 @@ class LastShutdown:
     """The part of the log that had been on disk; None if only the recovery point is known."""
     cleaned_to: int = 0
     """The offset below which compaction may have left gaps between offsets."""
+    is_cleaned_to_known: bool = False
+    """Whether ``cleaned_to`` is certain even without an extent: the log is newer than the file of
+    the extents, which is there. Otherwise a compacted log without one may have gaps anywhere."""
     loss_allowed: bool = True
     """Whether the log may be opened with missing records."""
 
@@ -124,7 +127,8 @@ class LogLoader:
         self.epochs: LeaderEpochs = stored or LeaderEpochs()
         self.is_as_closed = False
         self.cleaned_to: int = last_shutdown.cleaned_to
-        if last_shutdown.extent is None and config.may_have_gaps:
+        is_known = last_shutdown.extent is not None or last_shutdown.is_cleaned_to_known
+        if config.may_have_gaps and not is_known:
             self.cleaned_to = _OFFSET_MAX
 
     def load(self) -> list[Segment]:
