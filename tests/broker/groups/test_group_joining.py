@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.counted_calls import counted_calls
 from support.groups import RANGE, GroupRig
 from trionet.broker.groups._group import GroupState, subscribed_topics
 from trionet.protocol import error_codes
@@ -19,6 +20,19 @@ from trionet.protocol.messages.consumer_protocol_subscription import (
 )
 
 CHANGED = {"range": b"other topics"}
+
+
+def test_a_join_costs_the_same_however_many_members_there_are() -> None:
+    def calls_for_a_join(count: int) -> int:
+        rig = GroupRig()
+        *others, last, _ = rig.stable(count)
+        for id in others:
+            rig.join(id, protocols=CHANGED)
+        with counted_calls() as calls:
+            rig.join(last, protocols=CHANGED)
+        return calls[0]
+
+    assert calls_for_a_join(10) == calls_for_a_join(100)
 
 
 # While assignments are made.

@@ -355,7 +355,9 @@ class Groups(RuleBasedStateMachine):
     @invariant()
     def calls_wait_in_their_state_only(self) -> None:
         group = self.rig.group
-        if any(member.is_joining for member in group.members):
+        joining = {member.id for member in group.members if member.is_joining}
+        assert joining == group.members._joining
+        if joining:
             assert GroupState.PREPARING is group.state
         if any(member.is_syncing for member in group.members):
             assert GroupState.COMPLETING is group.state

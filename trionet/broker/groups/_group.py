@@ -186,7 +186,7 @@ class Group:
         if member.is_joining:  # the client has given up its earlier call
             self._reject(member.join_reply, id, error_codes.REBALANCE_IN_PROGRESS)
         self.members.update(member, join)
-        member.join_reply = reply
+        self.members.wait_to_join(member, reply)
         if self.state is GroupState.PREPARING:
             self._maybe_complete_join(now)
         else:
@@ -194,12 +194,12 @@ class Group:
 
     def _add(self, join: Join, id: str, reply: object, now: float) -> None:
         member = Member.of(join, id)
-        member.join_reply = reply
         member.expires_at = now + NEW_MEMBER_SECONDS_MAX
         self.timeouts.wake(member.expires_at)
         if not self.members:
             self.protocol_type = join.protocol_type
         self.members.add(member)
+        self.members.wait_to_join(member, reply)
         if self.state is GroupState.PREPARING:
             self.timeouts.joining.note_new_member()
             self._maybe_complete_join(now)
@@ -227,7 +227,7 @@ class Group:
             self._replaced.setdefault(join.instance_id, old)
             self.is_stored = False
         else:
-            member.join_reply = reply
+            self.members.wait_to_join(member, reply)
             if self.state is GroupState.PREPARING:
                 self._maybe_complete_join(now)
             else:
@@ -299,10 +299,9 @@ class Group:
             member.has_synced = False
             member.is_new = False
             member.was_in_generation = True
-            if member.is_joining:
-                self.outbox.append((member.join_reply, self._join_result(member)))
-                member.join_reply = None
             self.timeouts.extend_session(member, now)
+        for member, reply in self.members.end_joins():
+            self.outbox.append((reply, self._join_result(member)))
 
     def _join_result(
         self, member: Member, skips: bool = False, leader_id: str | None = None
@@ -513,6 +512,8 @@ class Group:
 
     def fail_waiting(self, error_code: int) -> None:
         """Fail all waiting calls with an error, without removing members."""
+        for member, reply in self.members.end_joins():
+            self._reject(reply, member.id, error_code)
         for member in self.members:
             self.outbox.extend(member.fail_calls(error_code))
 

@@ -165,6 +165,8 @@ class Members:
 
     def __init__(self) -> None:
         self._by_id: dict[str, Member] = {}
+        # The ids of those whose joins are waiting, since each join asks how many there are.
+        self._joining: set[str] = set()
         self._static_ids: dict[str, str] = {}
         self._supporters: Counter[str] = Counter()  # members per protocol, as in ClassicGroup
         self.leader_id: str | None = None
@@ -194,6 +196,19 @@ class Members:
         if self.leader_id is None:
             self.leader_id = member.id
 
+    def wait_to_join(self, member: Member, reply: object) -> None:
+        """Let a member wait for the end of the join phase."""
+        member.join_reply = reply
+        self._joining.add(member.id)
+
+    def end_joins(self) -> Iterator[tuple[Member, object]]:
+        """Yield the members that wait for the end of the join phase, each with its reply."""
+        self._joining.clear()
+        for member in self:
+            if member.is_joining:
+                reply, member.join_reply = member.join_reply, None
+                yield member, reply
+
     def replace(self, old: Member, new: Member) -> None:
         """Replace a restarted static member, keeping its position."""
         self._by_id = {
@@ -201,6 +216,7 @@ class Members:
         }
         self._forget_protocols(old)
         self._supporters.update(new.protocols.keys())
+        self._joining.discard(old.id)
         assert new.instance_id is not None
         self._static_ids[new.instance_id] = new.id
         if self.leader_id == old.id:
@@ -208,6 +224,7 @@ class Members:
 
     def drop(self, member: Member) -> None:
         del self._by_id[member.id]
+        self._joining.discard(member.id)
         self._forget_protocols(member)
         if member.instance_id is not None:
             del self._static_ids[member.instance_id]
@@ -248,13 +265,12 @@ class Members:
                 the limit was lowered, the first members to join stay.
         """
         if among_joined:
-            joined = [member.id for member in self if member.is_joining]
-            return id in joined or len(joined) < members_max
+            return id in self._joining or len(self._joining) < members_max
         return id in self or len(self) < members_max
 
     @property
     def have_all_joined(self) -> bool:
-        return all(member.is_joining for member in self._by_id.values())
+        return len(self._joining) == len(self)
 
     @property
     def rebalance_seconds(self) -> float:
