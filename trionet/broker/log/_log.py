@@ -886,9 +886,13 @@ class Log:
             await self._save_snapshots()
         await self._durability.idle()
         if removed:
-            await self._save_start_offset()
+            is_start_saved = await self._save_start_offset()
             await self.directory.in_thread(lambda: self._remove_files(removed, base_offset))
             self._removals -= 1
+            # If the disk was full, there is space now.
+            await self._save_snapshots()
+            if not is_start_saved:
+                await self._save_start_offset()
 
     def _remove_files(self, removed: list[Segment], base_offset: int) -> None:
         remove_segments(self.directory, removed)
@@ -902,15 +906,21 @@ class Log:
             # The disk may be full, and removing the files frees space.
             logger.warning("%s: cannot save yet what is known of producers: %s", self._name, error)
 
-    async def _save_start_offset(self) -> None:
-        """Save the start offset, or the next startup would report deleted records as missing."""
+    async def _save_start_offset(self) -> bool:
+        """Save the start offset, or the next startup would report deleted records as missing.
+
+        Returns:
+            Whether that was possible.
+        """
         if self._save_start is None:
-            return
+            return True
         try:
             await self._save_start()
         except OSError as error:
             # The disk may be full, and removing the files frees space.
             logger.warning("%s: cannot save the new log start offset yet: %s", self._name, error)
+            return False
+        return True
 
     def expire_producers(self, now_ms: int) -> None:
         """Remove the idempotent producers that have been idle for ``producer.id.expiration.ms``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from itertools import count
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import trio
 
 from support.interruption import call_interrupted
 from support.logs import batch, bytes_of, headers, placed
+from trionet._util.files._log_file import Buffer
 from trionet.broker.log import Directory, FolderDirectory, LastShutdown, Log, LogConfig, LogRead
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import OFFSET_OUT_OF_RANGE
@@ -185,6 +187,47 @@ async def test_deletion_waits_for_a_flush_that_writes_the_same_files(
         nursery.start_soon(log.delete_before, 4)
 
     assert {"00000000000000000004"} == {name[:20] for name in files(directory)}
+
+
+class FullDirectory(FolderDirectory):
+    """A disk that has no room for new contents until a file is removed."""
+
+    is_full = False
+
+    def check(self) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def replace(self, name: str, data: Buffer) -> None:
+        self.check()
+        super().replace(name, data)
+
+    def remove(self, name: str) -> None:
+        self.is_full = False
+        super().remove(name)
+
+
+async def test_what_a_full_disk_had_no_room_for_is_saved_once_segments_are_removed(
+    quick_disk: Path,
+) -> None:
+    """What is known of producers, whose records are gone, and where the log starts."""
+    disk = FullDirectory(quick_disk)
+    saved: list[int] = []
+
+    async def save_start() -> None:
+        await trio.lowlevel.checkpoint()
+        disk.check()
+        saved.append(log.start_offset)
+
+    log = Log(disk, config(), now_ms=NOW, save_start=save_start)
+    log.append(batch(2, producer=(7, 0, 0)), NOW)
+    await log.flush()
+    disk.is_full = True
+    await log.delete_before(2)
+
+    assert [2] == saved
+    again = Log(disk, config(), now_ms=NOW)
+    assert 1 == again.producers[7].last_sequence
 
 
 async def test_deletion_is_a_checkpoint_and_not_cut_short(directory: Directory) -> None:
