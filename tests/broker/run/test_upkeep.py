@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -250,6 +251,38 @@ async def test_checkpoints_are_written_on_a_full_disk(clock: MockClock, tmp_path
             disk.fill()
             await until(lambda: "t 0 1" in path.read_text().splitlines())
             disk.give_back()
+
+
+WITHOUT_DESCRIPTORS = """
+import os, resource
+from contextlib import suppress
+import trio
+from trio.testing import MockClock
+from trionet import open_broker
+
+async def main():
+    async with open_broker():
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0) + 10, limits[1]))
+        with suppress(OSError):
+            while True:
+                os.dup(0)
+        await trio.sleep(60)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        print("it runs")
+
+trio.run(main, clock=MockClock(autojump_threshold=0))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors have no limit")
+async def test_a_broker_goes_on_without_descriptors_to_load_codecs() -> None:
+    command = [sys.executable, "-c", WITHOUT_DESCRIPTORS]
+
+    done = await trio.run_process(command, capture_stdout=True, capture_stderr=True)
+
+    assert b"it runs\n" == done.stdout
+    assert b"codecs cannot be loaded before they are needed: " in done.stderr
 
 
 async def test_an_idle_broker_in_memory_hardly_wakes_up(clock: MockClock) -> None:

@@ -110,7 +110,11 @@ async def load_codecs(apis: Apis) -> None:
     """
     await trio.sleep(CODECS_AFTER_SECONDS)
     for api in apis.advertised.ranges:
-        import_codecs(api.api_key)
+        try:
+            import_codecs(api.api_key)
+        except OSError as error:  # there is none left already
+            logger.warning("codecs cannot be loaded before they are needed: %s", error)
+            return
         await trio.sleep(CODECS_PAUSE_SECONDS)
 
 
