@@ -159,6 +159,20 @@ def test_response_to_a_full_fetch_is_about_exactly_what_was_asked(
     assert 0 == filled(session, wanted(0, A0, A1)).session_epoch
 
 
+def test_response_without_partitions_that_throttles_is_a_response(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """KIP-219: a broker responds at once, and the client waits."""
+    session = FetchSession(1)
+    filled(session, wanted(0, A0, A1))
+    throttled = answer(0)
+    throttled.throttle_time_ms = 500
+
+    assert {} == session.handle_response(throttled)
+    assert not caplog.records
+    assert 2 == len(asked(filled(session, wanted(0, A0, A1))))
+
+
 def test_incremental_response_may_leave_out_but_not_add() -> None:
     session = opened(A0, A1)
     filled(session, wanted(1, A0, A1))

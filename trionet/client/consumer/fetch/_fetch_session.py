@@ -139,6 +139,8 @@ class FetchSession:
         if response.error_code:
             self._handle_error(response.error_code)
             return None
+        if response.throttle_time_ms and not response.responses and self.is_beginning:
+            return {}  # a throttled client gets a response at once, which is empty (KIP-219)
         found = self._named(response)
         was_full = self._epoch == FIRST_EPOCH
         if found is None or not self._fits(found, was_full):
