@@ -202,6 +202,22 @@ def test_a_topic_that_there_is_not_is_reported_soon(trionet: CommandLine) -> Non
     assert "topic no topic" in done.err
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("x" * 250, "has 250 characters; at most 249 are allowed"),
+        ("\udcff", "cannot be encoded as UTF-8"),
+        ("", "must not be empty"),
+    ],
+)
+def test_a_topic_that_no_request_can_carry_is_a_wrong_argument(
+    trionet: CommandLine, name: str, why: str
+) -> None:
+    for done in (trionet.produce(name, stdin=b"a\n"), trionet.consume(name)):
+        assert 2 == done.status
+        assert why in done.err
+
+
 def test_a_broker_that_there_is_not_is_reported_soon(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:

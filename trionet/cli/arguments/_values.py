@@ -68,6 +68,20 @@ def parse_time(text: str, now: datetime) -> int:
         raise ConfigError(str(error)) from None
 
 
+def checked_topic(name: str) -> str:
+    """Return the name of a topic if a request can carry it.
+
+    Raises:
+        ConfigError: it is empty or too long, or not UTF-8.
+    """
+    from trionet.client._argument_checks import topic_name
+
+    try:
+        return topic_name(name)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
 def allow_times(parser: ArgumentParser) -> None:
     """Make the parser accept values such as ``-1h``, which argparse would treat as options."""
     parser._negative_number_matcher = re.compile(r"-\d+(?:ms|[smhdw])?")  # noqa: SLF001

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trionet.errors import ConfigError
 
-from ..arguments._values import allow_times
+from ..arguments._values import allow_times, checked_topic
 from ..clients._connection import (
     SERVERS,
     add_connection_arguments,
@@ -173,7 +173,7 @@ def _topics(arguments: argparse.Namespace) -> tuple[list[str], bool]:
         raise ConfigError("no topic given: trionet consume TOPIC")
     is_pattern = arguments.regex or any(name.startswith("^") for name in names)
     if not is_pattern:
-        return names, False
+        return [checked_topic(name) for name in names], False
     if not arguments.regex and not all(name.startswith("^") for name in names):
         raise ConfigError("cannot mix topics and patterns; use -r to treat all as patterns")
     for name in names:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trionet.errors import ConfigError
 
+from ..arguments._values import checked_topic
 from ..clients._connection import (
     SERVERS,
     add_connection_arguments,
@@ -200,10 +201,8 @@ def _topic_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[st
         topic, *files = names
     else:
         topic, files = None, []
-    if topic:
-        return topic, files
     if topic is not None:
-        raise ConfigError("the topic name is empty")
+        return checked_topic(topic), files
     parts = layout(arguments.format or "")
     if not any(isinstance(part, Verb) and part.letter == "t" for part in parts):
         raise ConfigError("no topic given: trionet produce TOPIC")
