@@ -200,5 +200,16 @@ def test_the_largest_of_late_can_be_asked_for() -> None:
     assert {A: 7} == values(family)
 
 
+@pytest.mark.parametrize(("samples", "until"), [(1, 1), (2, 1), (4, 3)])
+def test_it_is_the_largest_of_the_windows_that_are_asked_for(samples: int, until: int) -> None:
+    maximum = RollingMaximum()
+    maximum.current = 7
+    largest = Largest(metric(), sampling=Sampling(samples, seconds=1))
+
+    found = [values(*largest.families({A: maximum}, now))[A] for now in range(6)]
+
+    assert [7] * (until + 1) + [0] * (5 - until) == found
+
+
 def test_a_gauge_is_what_it_is() -> None:
     assert {A: 1, B: 2} == values(gauges(metric(), {A: 1, B: 2}))

@@ -230,18 +230,23 @@ class Largest:
     Args:
         metric: the metric of the maximum.
         unit: the factor that converts a number to the metric's unit.
+        sampling: the windows, of which all but the current one are always covered.
     """
 
-    def __init__(self, metric: Metric, unit: float = 1) -> None:
+    def __init__(
+        self, metric: Metric, unit: float = 1, sampling: Sampling = DEFAULT_SAMPLING
+    ) -> None:
         self._metric = metric
         self._unit = unit
+        self._seconds = max(sampling.samples - 1, 1) * sampling.seconds
 
     def families(self, maxima: Mapping[Labels, RollingMaximum], now: float) -> Iterator[Family]:
         """Yield the family at ``now``."""
         yield Family(
             self._metric,
             tuple(
-                Sample(labels, maximum.roll(now) * self._unit) for labels, maximum in maxima.items()
+                Sample(labels, maximum.roll(now, self._seconds) * self._unit)
+                for labels, maximum in maxima.items()
             ),
         )
 
@@ -303,4 +308,4 @@ class MetricGroup:
 
     def largest(self, name: str, help: str, unit: float = 1) -> Largest:
         """Return a sensor for the recent maximum of numbers, converted by the factor ``unit``."""
-        return Largest(self.gauge(name, help), unit)
+        return Largest(self.gauge(name, help), unit, self._sampling)

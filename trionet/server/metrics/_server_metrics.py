@@ -372,7 +372,9 @@ class SelectorMetrics:
         self._processors = processors
         self._loop = loop
         self._counts = [(RateAndTotal(*metrics, sampling), count) for metrics, count in _COUNTS]
-        self._maxima = [(Largest(metric), largest) for metric, largest in _MAXIMA]
+        self._maxima = [
+            (Largest(metric, sampling=sampling), largest) for metric, largest in _MAXIMA
+        ]
         self._shares = [(Derived(m, compute, sampling), own) for m, compute, own in _SHARES]
 
     def collect(self, now: float) -> Iterator[Family]:
