@@ -737,8 +737,9 @@ class Producer(NotCopied):
         """Abort the transaction: drop the records that have not been sent, and hide all others.
 
         Without an open transaction, this is a no-op; so it may be the ``on_revoked`` of a consumer.
-        A transaction whose commit has been sent cannot be aborted: this waits for its outcome,
-        which another call of :meth:`commit_transaction` reports.
+        A transaction whose commit has been sent cannot be aborted: this waits for its outcome.
+        Another call of :meth:`commit_transaction` then returns if the transaction was committed,
+        and raises LocalProtocolError if not.
 
         Raises:
             CallTimedOutError: the coordinator did not respond within ``max.block.ms``; the producer
