@@ -7,7 +7,7 @@ import io
 import os
 import select
 import sys
-from typing import TYPE_CHECKING, Final, TextIO, cast
+from typing import IO, TYPE_CHECKING, Final, TextIO, cast
 
 from trionet.errors import ConfigError, TrionetError
 
@@ -47,7 +47,9 @@ def prepare_streams() -> None:
             # standard stream.
             os.set_inheritable(os.open(os.devnull, mode), True)
     if sys.platform != "win32":  # whose consoles have an interface of their own
-        sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, "strict")
+        is_unbuffered = isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.write_through
+        output = (_UnbufferedOutput if is_unbuffered else _Output)(io.FileIO(1, "w", closefd=False))
+        sys.stdout = _text(output, sys.stdout, "strict")
         sys.stderr = _text(_Messages(2, "w", closefd=False), sys.stderr, "backslashreplace")
 
 
@@ -81,45 +83,74 @@ def discard_output() -> None:
     os.close(null)
 
 
-class _Stream(io.FileIO):
+# Ctrl-C is raised between any two lines of Python. Hence none of these lines is between a write of
+# the system and the note of the buffer that it was done, or else the same bytes are written again
+# when the buffer is flushed at the end.
+
+
+class _Output(io.BufferedWriter):
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write some of the data, also if the parent process made the descriptor non-blocking."""
-        while (written := cast("int | None", super().write(data))) is None:
-            select.select([], [self], [])
-        return written
+        left = memoryview(data).cast("B")
+        size = len(left)
+        while True:
+            try:
+                super().write(left)
+            except BlockingIOError as error:  # the parent process made the descriptor non-blocking
+                left = left[error.characters_written :]
+                self._wait()
+            except OSError as error:
+                raise output_error(error) from error
+            else:
+                return size
+
+    def flush(self) -> None:
+        while True:
+            try:
+                super().flush()
+            except BlockingIOError:
+                self._wait()
+            except OSError as error:
+                raise output_error(error) from error
+            else:
+                return
+
+    def _wait(self) -> None:
+        select.select([], [self], [])
 
 
-class _Output(_Stream):
-    def write(self, data: ReadableBuffer, /) -> int:
-        try:
-            return super().write(data)
-        except OSError as error:
-            raise output_error(error) from error
-
-
-class _Messages(_Stream):
-    def write(self, data: ReadableBuffer, /) -> int:
-        try:
-            return super().write(data)
-        except OSError:
-            return memoryview(data).nbytes
-
-
-class _Unbuffered(io.BufferedWriter):
+class _UnbufferedOutput(_Output):
     """Passes on what is written at once (PYTHONUNBUFFERED), but all of it, unlike a raw stream."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        count = super().write(data)
+        size = super().write(data)
         self.flush()
-        return count
+        return size
 
 
-def _text(raw: _Stream, before: TextIO | None, errors: str) -> TextIO:
+class _Messages(io.FileIO):
+    """Has no buffer below that of the text, which is empty before this is called."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        try:
+            while len(left):
+                written = cast("int | None", super().write(left))
+                if written is None:  # as above
+                    select.select([], [self], [])
+                else:
+                    left = left[written:]
+        except OSError:
+            pass
+        return size
+
+
+def _text(stream: io.BufferedWriter | io.FileIO, before: TextIO | None, errors: str) -> TextIO:
     """Return a text stream with the encoding and buffering of the one before."""
     if not isinstance(before, io.TextIOWrapper):  # None, since it was closed
-        return io.TextIOWrapper(io.BufferedWriter(raw), errors=errors)
+        return io.TextIOWrapper(cast("IO[bytes]", stream), errors=errors)
     return io.TextIOWrapper(
-        (_Unbuffered if before.write_through else io.BufferedWriter)(raw),
+        cast("IO[bytes]", stream),
         encoding=before.encoding,
         errors=before.errors,
         line_buffering=before.line_buffering,
