@@ -19,6 +19,8 @@ from trionet import open_broker
 #: Java reads them as numbers. Every comparison with NaN is false, so that no rule excludes it; and
 #: no one spells a setting as a hexadecimal fraction.
 NO_NUMBERS = ("NaN", "0x1p0")
+#: Kafka accepts 0 while it lacks the listener, and does not start any more once it has it.
+LISTENER_TO_COME = "listener.name.other.max.connections"
 
 
 async def test_settings_are_accepted_and_refused_as_by_kafka() -> None:
@@ -29,6 +31,9 @@ async def test_settings_are_accepted_and_refused_as_by_kafka() -> None:
     for key, verdict in expected["spelling"].items():
         if key.endswith(NO_NUMBERS) and verdict == "0":
             assert found["spelling"].pop(key) in ("40", "42")
+    for scope in ("one broker", "all brokers"):
+        assert "0 0 42 42 42 42" == expected[scope].pop(LISTENER_TO_COME)
+        assert "42 0 42 42 42 42" == found[scope].pop(LISTENER_TO_COME)
     for scope, verdicts in expected.items():
         different = {
             key: (verdict, found[scope][key])

@@ -52,8 +52,8 @@ def decode_request_header(
         valid UTF-8 in it is replaced (Kafka: Readable.readString).
 
     Raises:
-        WireFormatError: the header is truncated, the length of its client id is invalid, or the client id
-            would become longer than any text by what is replaced.
+        WireFormatError: the header is truncated, the length of its client id is invalid, or what is
+            replaced makes the client id longer than any text.
     """
     try:
         key, version, correlation_id, length = _common(buf, pos)

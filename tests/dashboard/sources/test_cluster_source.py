@@ -444,8 +444,8 @@ class Steps(trio.abc.Instrument):
         self._calls += event.endswith("call")
 
 
-#: What a slice of partitions takes, with a third more. A list of all of them takes many times that.
-CALLS_PER_STEP_MAX = 5_000
+#: What a slice of partitions takes, with a fifth more. A list of all of them takes many times that.
+CALLS_PER_STEP_MAX = 6_000
 
 
 @pytest.mark.slow

@@ -216,6 +216,7 @@ class Membership:
         member keeps while it joins (Kafka: resetStateAndRejoin). A heartbeat that was in flight may
         have found the removal before the first attempt.
         """
+        await trio.lowlevel.checkpoint_if_cancelled()
         failures = 0
         while not (self._joins_from_generation and self._member.has_lost_generation):
             verdict = await self._try_to_join()
