@@ -122,7 +122,7 @@ def test_rows_are_opened_filtered_and_sorted(screen: Terminal, broker: list[str]
     screen.press("Enter")
     screen.wait_for("filter descr !topic")
     screen.press("Enter")
-    screen.wait_for("APIs → Describe", "Phases", "Total time")
+    screen.wait_for("APIs → Describe", "Phases", "total time")
     screen.press("Escape")
     screen.wait_for("WHERE THE TIME GOES")
     screen.press("Escape")
