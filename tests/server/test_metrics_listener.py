@@ -102,7 +102,7 @@ async def test_a_page_is_served_again_and_again() -> None:
             assert (200, b"1\n2\n") == await get(peer)
 
 
-async def test_a_page_is_compressed_for_those_who_take_it() -> None:
+async def test_a_page_is_compressed_if_the_client_accepts_gzip() -> None:
     plain = b"1\n2\n"
     asking = GET.replace(b"\r\n\r\n", b"\r\nAccept-Encoding: gzip\r\n\r\n")
     async with serving() as rig:

@@ -66,7 +66,7 @@ def test_metrics_are_in_prometheuss_words(pages: MetricsPages) -> None:
     assert {"queue_size", "time_ms", "trionet_metrics_collector_errors"} == found
 
 
-def test_openmetrics_is_for_those_who_ask_for_it(pages: MetricsPages) -> None:
+def test_openmetrics_is_served_if_the_client_prefers_it(pages: MetricsPages) -> None:
     page = pages.find(HttpRequest("/metrics", {}, takes_openmetrics=True))
 
     assert "application/openmetrics-text; version=1.0.0; charset=utf-8" == page.content_type

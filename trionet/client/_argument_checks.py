@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Final, TypeVar
 
+from ..protocol._wire import TEXT_BYTES_MAX
 from ._topic_partition import OffsetAndMetadata, TopicPartition
 
 K = TypeVar("K")
@@ -25,9 +26,6 @@ EPOCH_MAX: Final = 2**31 - 1
 
 PARTITION_MAX: Final = 2**31 - 1
 """The largest partition number in the protocol."""
-
-METADATA_BYTES_MAX: Final = 2**15 - 1
-"""The maximum size of the metadata of an offset in the protocol; brokers allow less."""
 
 TOPIC_LENGTH_MAX: Final = 249
 """The maximum length of a topic name (Kafka: Topic.MAX_NAME_LENGTH)."""
@@ -289,8 +287,8 @@ def _checked_metadata(metadata: str) -> str:
     if not _is_unicode(metadata):
         raise ValueError(f"the metadata of an offset, {metadata!a}, cannot be encoded as UTF-8")
     size = len(metadata.encode())
-    if size > METADATA_BYTES_MAX:
+    if size > TEXT_BYTES_MAX:  # brokers allow less
         raise ValueError(
-            f"the metadata of an offset has {size} bytes; at most {METADATA_BYTES_MAX} are allowed"
+            f"the metadata of an offset has {size} bytes; at most {TEXT_BYTES_MAX} are allowed"
         )
     return metadata

@@ -223,7 +223,7 @@ async def test_a_broker_is_ready_until_it_stops() -> None:
         assert ["ok\n"] == [*find_page(HttpRequest("/health", {})).parts]
 
 
-async def test_metrics_that_nobody_wants_are_left_out() -> None:
+async def test_excluded_metrics_are_left_out() -> None:
     excluded = "kafka_network_requestmetrics_*timems, kafka_network_requestmetrics_requestbytes"
     async with measured() as (_, metrics):
         everything = await get(metrics, "/metrics")

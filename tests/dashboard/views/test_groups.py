@@ -136,7 +136,7 @@ def test_the_map_and_the_tables_call_a_member_the_same(
     assert [True] * 2 == [f"\n {name} " in text for name in names]
 
 
-def test_members_whose_client_ids_begin_alike_are_told_apart() -> None:
+def test_members_with_a_common_prefix_in_their_client_ids_have_distinct_names() -> None:
     model = Model()
     row = read(1.0, 5, *(assigned(f"settlement-of-payments-{n}", n) for n in (0, 1)))
     members = tuple(

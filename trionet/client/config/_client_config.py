@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
 
 from ..._util._logging import get_logger
 from ...errors import ConfigError
 from ...protocol._config_types import STRING, Password, Value, parse_value, value_text
+from ...protocol._wire import TEXT_BYTES_MAX
 from ._keys import KERBEROS, ClientKeys
 
 logger = get_logger("trionet.client")
@@ -48,9 +48,6 @@ _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
         "ssl.truststore.type": _upper,
     }
 )
-
-#: The size of the longest text in a request, of which the header's client id is an example.
-_TEXT_BYTES_MAX: Final = 2**15 - 1
 
 
 class ClientConfig:
@@ -179,8 +176,8 @@ def _check_text(key: str, kind: int, value: Value) -> None:
         size = len(value.encode())
     except UnicodeEncodeError:
         raise ConfigError(f"{key} = {value!a} cannot be encoded as UTF-8") from None
-    if size > _TEXT_BYTES_MAX:
-        raise ConfigError(f"{key} has {size} bytes; allowed: at most {_TEXT_BYTES_MAX}")
+    if size > TEXT_BYTES_MAX:
+        raise ConfigError(f"{key} has {size} bytes; allowed: at most {TEXT_BYTES_MAX}")
 
 
 def check_config(keys: ClientKeys, config: object) -> None:

@@ -202,7 +202,7 @@ async def test_other_topics_are_a_reason_to_join_anew(
         assert ("revoked", [0, 1, 2, 3]) in member.told
 
 
-async def test_a_member_that_wants_a_topic_without_a_name_holds_nobody_up(
+async def test_a_member_subscribed_to_a_topic_without_a_name_does_not_block_its_group(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
 ) -> None:
     """Another client may let it through."""
@@ -215,7 +215,7 @@ async def test_a_member_that_wants_a_topic_without_a_name_holds_nobody_up(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_topic_that_nobody_wants_any_more_is_not_asked_for(
+async def test_metadata_is_not_requested_for_a_topic_without_subscribers(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
 ) -> None:
     """A request of the leader would create it after its deletion."""
